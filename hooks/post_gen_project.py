@@ -1,0 +1,66 @@
+"""Keep the parts that were chosen and print the next commands. Runs in the new project's folder.
+
+Standard library only, no network, no git: what this hook does, `cruft update` does again.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+# One raw string keeps this file valid Python before rendering; tojson escapes every quote and backslash.
+ANSWERS = r"""{{ cookiecutter | tojson }}"""
+
+# What each choice of `ci` keeps; what only the other choices keep is deleted.
+CI_FILES = {"github": [".github"], "none": []}
+
+
+def choose_license(project: Path, license_name: str) -> None:
+    """Move the chosen text to LICENSE and delete the others."""
+    (project / "licenses" / license_name).replace(project / "LICENSE")
+    shutil.rmtree(project / "licenses")
+
+
+def choose_ci(project: Path, ci: str) -> None:
+    """Delete the files of the continuous integration services that were not chosen."""
+    for path in sorted({path for paths in CI_FILES.values() for path in paths} - set(CI_FILES[ci])):
+        target = project / path
+        if target.is_dir():
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
+
+
+def next_commands(answers: dict[str, str]) -> str:
+    """Return what to type next, from the folder in which the project was generated."""
+    package = answers["__package_name"]
+    return "\n".join(
+        [
+            "",
+            f"Your project is in {answers['project_slug']}/. Next:",
+            "",
+            f"  cd {answers['project_slug']}",
+            "  uv sync",
+            f"  uv run python -m {package}.prepare --source=digits --data_dir=data",
+            f"  uv run python -m {package}.train --model_dir=runs/baseline",
+            f"  uv run python -m {package}.evaluate --model_dir=runs/baseline --split=test",
+            "",
+            "Before the first commit:",
+            "",
+            "  git init",
+            "  uv run pre-commit install",
+            "",
+        ]
+    )
+
+
+def main() -> None:
+    """Finish the project in the current folder."""
+    answers = json.loads(ANSWERS)
+    project = Path.cwd()
+    choose_license(project, answers["license"])
+    choose_ci(project, answers["ci"])
+    print(next_commands(answers))
+
+
+if __name__ == "__main__":
+    main()

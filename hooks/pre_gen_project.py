@@ -1,0 +1,166 @@
+"""Refuse, before anything is written, every answer that would break the project later.
+
+All problems are reported in one message: the field, its value, the reason and a suggestion. The hook runs with
+cookiecutter's own Python, so it needs nothing but the standard library, and it is rendered itself, so its source
+spells the template markers as `"{" * 2`.
+"""
+
+import json
+import re
+import sys
+import unicodedata
+from typing import NamedTuple
+
+# One raw string keeps this file valid Python before rendering; tojson escapes every quote and backslash.
+ANSWERS = r"""{{ cookiecutter | tojson }}"""
+
+MAX_SLUG_LENGTH = 40
+# The free texts and their greatest length; a description made from the longest name fits.
+MAX_LENGTH = {
+    "project_name": 100,
+    "description": 300,
+    "author_name": 200,
+    "author_email": 200,
+    "organization": 200,
+}
+TEMPLATE_MARKERS = ("{" * 2, "}" * 2, "{" + "%", "%" + "}", "{" + "#", "#" + "}")
+
+SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+EMAIL = re.compile(
+    r"[A-Za-z0-9](?:[A-Za-z0-9_+'-]|\.(?=[A-Za-z0-9_+'-]))*"
+    r"@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,63}"
+)
+
+PYTHON_KEYWORDS = frozenset(
+    "and as assert async await break case class continue def del elif else except false finally for from global if "
+    "import in is lambda match none nonlocal not or pass raise return true try type while with yield".split()
+)
+# Modules of Python 3.11 to 3.14 that the Python running this hook may not have.
+STANDARD_LIBRARY_OF_OTHER_VERSIONS = frozenset(
+    "aifc annotationlib asynchat asyncore audioop cgi cgitb chunk compression crypt distutils imghdr imp lib2to3 "
+    "mailcap msilib nis nntplib ossaudiodev pipes smtpd sndhdr spwd sunau telnetlib tomllib uu xdrlib".split()
+)
+# What the generated project installs, by the name of the distribution and of the module.
+DEPENDENCIES = frozenset(
+    "absl absl_py astunparse certifi charset_normalizer codespell codespell_lib cuda filelock flatbuffers gast google "
+    "google_crc32c google_pasta grpc grpcio h5py hatchling idna jinja2 joblib keras libclang markdown markdown_it_py "
+    "markupsafe mdurl ml_dtypes mypy mypy_extensions namex numpy nvidia opt_einsum optree packaging pasta pil pillow "
+    "pip pre_commit pre_commit_hooks protobuf pygments pytest requests rich ruff scikit_learn scipy setuptools six "
+    "sklearn tensorboard tensorboard_data_server tensorflow termcolor threadpoolctl tqdm typing_extensions tzdata "
+    "urllib3 uv werkzeug wheel wrapt yaml".split()
+)
+PROJECT_FOLDERS = frozenset("conventions launch licenses presets src test tests".split())
+WINDOWS_DEVICES = frozenset(
+    ["aux", "con", "nul", "prn"] + [f"{port}{n}" for port in ("com", "lpt") for n in range(10)]
+)
+
+
+class Problem(NamedTuple):
+    """One answer that cannot be used."""
+
+    field: str
+    value: str
+    reason: str
+    suggestion: str
+
+
+def slugify(text: str) -> str:
+    """Return the nearest usable slug to `text`, possibly empty."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-").lstrip("0123456789-")
+    return slug[:MAX_SLUG_LENGTH].rstrip("-")
+
+
+def reserved_name(slug: str) -> str:
+    """Return what else has the name that `slug` gives the package, or an empty string."""
+    name = slug.lower().replace("-", "_")
+    if name in PYTHON_KEYWORDS:
+        return "is a Python keyword"
+    if name in sys.stdlib_module_names or name in STANDARD_LIBRARY_OF_OTHER_VERSIONS:
+        return "is a module of Python's standard library, which the package would hide"
+    if name in DEPENDENCIES:
+        return "is the name of a package that the project installs"
+    if name in PROJECT_FOLDERS:
+        return "is the name of a folder of the project"
+    if name in WINDOWS_DEVICES:
+        return "is a device name on Windows, where no folder can have it"
+    return ""
+
+
+def check_slug(slug: str) -> list[Problem]:
+    """Check the folder and distribution name, from which the package's name is made."""
+    reason = ""
+    if not SLUG.fullmatch(slug):
+        reason = "must be small letters a-z, digits and single hyphens, starting with a letter"
+    elif len(slug) > MAX_SLUG_LENGTH:
+        reason = f"has {len(slug)} characters, more than {MAX_SLUG_LENGTH}"
+    elif reserved := reserved_name(slug):
+        reason = reserved
+    if not reason:
+        return []
+    nearest = slugify(slug)
+    if nearest and reserved_name(nearest):
+        nearest += "-model"
+    return [Problem("project_slug", slug, reason, f"{nearest or 'digit-classifier'!r}")]
+
+
+def check_text(field: str, value: str) -> list[Problem]:
+    """Check a free text, which is written to TOML, Markdown and the licence as it stands."""
+    if not value.strip():
+        return [Problem(field, value, "is empty", "write at least one word")]
+    if len(value) > MAX_LENGTH[field]:
+        reason = f"has {len(value)} characters, more than {MAX_LENGTH[field]}"
+        return [Problem(field, value, reason, "shorten it; there is room in README.md")]
+    if not value.isprintable():
+        found = ", ".join(sorted({f"U+{ord(c):04X}" for c in value if not c.isprintable()}))
+        clean = " ".join("".join(c if c.isprintable() else " " for c in value).split())
+        return [
+            Problem(
+                field, value, f"holds characters that cannot be printed ({found})", f"{clean!r}"
+            )
+        ]
+    if value != value.strip():
+        return [Problem(field, value, "begins or ends with a space", f"{value.strip()!r}")]
+    if markers := [marker for marker in TEMPLATE_MARKERS if marker in value]:
+        reason = f"holds {' and '.join(markers)}, which templates are written in"
+        return [Problem(field, value, reason, "leave the braces out")]
+    return []
+
+
+def check_email(value: str) -> list[Problem]:
+    """Check that the address is one that Python's package metadata takes."""
+    if EMAIL.fullmatch(value):
+        return []
+    return [Problem("author_email", value, "is not an e-mail address", "'you@example.com'")]
+
+
+def find_problems(answers: dict[str, str]) -> list[Problem]:
+    """Return every problem of the answers; choices were checked by cookiecutter itself."""
+    problems = []
+    for field in MAX_LENGTH:
+        problems += check_text(field, answers[field])
+    problems += check_slug(answers["project_slug"])
+    if not any(problem.field == "author_email" for problem in problems):
+        problems += check_email(answers["author_email"])
+    return problems
+
+
+def describe(problems: list[Problem]) -> str:
+    """Return one message for all problems, in ASCII: a terminal of any encoding can show it."""
+    lines = ["", "No project was made; these answers need another value:"]
+    for problem in problems:
+        lines.append(f"  {problem.field} = {problem.value!a}")
+        lines.append(f"      {problem.reason}")
+        lines.append(f"      suggestion: {problem.suggestion}")
+    return "\n".join(lines).encode("ascii", "backslashreplace").decode()
+
+
+def main() -> None:
+    """Exit with status 1 and the message if any answer cannot be used."""
+    problems = find_problems(json.loads(ANSWERS))
+    if problems:
+        sys.exit(describe(problems))
+
+
+if __name__ == "__main__":
+    main()

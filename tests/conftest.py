@@ -1,0 +1,170 @@
+"""Bakes projects from a copy of the template that holds what a clone would hold, and runs commands in them."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cookiecutter.main import cookiecutter
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+CONTEXT: dict[str, Any] = json.loads((REPOSITORY / "cookiecutter.json").read_text(encoding="utf-8"))
+CHOICES: dict[str, list[str]] = {
+    key: value for key, value in CONTEXT.items() if key[0] != "_" and type(value) is list
+}
+
+SHORTEST_SLUG = "a"
+LONGEST_SLUG = "an-unusually-long-name-of-a-project-of-4"
+
+Result = subprocess.CompletedProcess[str]
+
+
+def clean_environment() -> dict[str, str]:
+    """Return this process's environment without what would lead git or uv away from the folder they run in."""
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "PYTEST_"))
+    }
+    for key in ("VIRTUAL_ENV", "PYTHONPATH"):
+        environment.pop(key, None)
+    environment["PATH"] = os.pathsep.join(
+        [str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]
+    )
+    environment.setdefault("UV_PYTHON_DOWNLOADS", "never")
+    return environment
+
+
+def run(
+    *command: str | Path,
+    folder: Path,
+    status: int | None = 0,
+    stdin: str | None = None,
+    timeout: float = 600,
+    environment: Mapping[str, str] | None = None,
+) -> Result:
+    """Run a command in `folder` and return its output; its exit status must be `status`, or any if None."""
+    result = subprocess.run(
+        [str(part) for part in command],
+        cwd=folder,
+        env={**clean_environment(), **(environment or {})},
+        input=stdin,
+        stdin=subprocess.DEVNULL if stdin is None else None,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=timeout,
+        check=False,
+    )
+    shown = f"{' '.join(map(str, command))}\nexit status {result.returncode}\n{result.stdout}\n{result.stderr}"
+    assert status is None or result.returncode == status, shown
+    return result
+
+
+def git_repository(folder: Path) -> Path:
+    """Make `folder` a git repository that tracks every file in it that its .gitignore does not name."""
+    run("git", "init", "--quiet", "--initial-branch=main", folder=folder)
+    run("git", "add", "--all", folder=folder)
+    return folder
+
+
+@dataclass(frozen=True)
+class BakedProject:
+    """A generated project and the answers that it was generated with."""
+
+    path: Path
+    answers: Mapping[str, str]
+
+    @property
+    def package(self) -> str:
+        """Name of the Python package."""
+        return self.answers["project_slug"].replace("-", "_")
+
+    def files(self) -> set[str]:
+        """Return the path of every file, relative to the project and with forward slashes."""
+        return {
+            path.relative_to(self.path).as_posix()
+            for path in self.path.rglob("*")
+            if not path.is_dir()
+        }
+
+    def read(self, path: str) -> str:
+        """Return the text of a file."""
+        return (self.path / path).read_text(encoding="utf-8")
+
+    def run(self, *command: str, status: int | None = 0, timeout: float = 600) -> Result:
+        """Run a command in the project's own environment."""
+        return run("uv", "run", *command, folder=self.path, status=status, timeout=timeout)
+
+    def module(
+        self, name: str, *flags: str, status: int | None = 0, timeout: float = 600
+    ) -> Result:
+        """Run one of the package's commands: `python -m <package>.<name> <flags>`."""
+        command = ("python", "-m", f"{self.package}.{name}", *flags)
+        return self.run(*command, status=status, timeout=timeout)
+
+
+Bake = Callable[..., BakedProject]
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of this repository with the files that git tracks or would track, and no others."""
+    copy = tmp_path_factory.mktemp("template") / "tf-template"
+    listed = run(
+        "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", folder=REPOSITORY
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (REPOSITORY / name).is_file():  # not deleted since the last commit
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(REPOSITORY / name, copy / name)
+    return copy
+
+
+@pytest.fixture(scope="session")
+def bake(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Bake:
+    """Return a function that generates a project: `bake(license="MIT", ...)`, defaults for what is not named."""
+
+    def bake(**answers: str) -> BakedProject:
+        unknown = answers.keys() - CONTEXT.keys()
+        assert not unknown, (
+            f"cookiecutter would ignore {unknown}"
+        )  # silently, so a typing error would test nothing
+        folder = tmp_path_factory.mktemp("bake")
+        path = cookiecutter(
+            str(template),
+            no_input=True,
+            extra_context=answers,
+            output_dir=str(folder / "output"),
+            default_config={
+                "replay_dir": str(folder / "replay"),
+                "cookiecutters_dir": str(folder / "clones"),
+            },
+        )
+        replay = json.loads((folder / "replay" / "tf-template.json").read_text(encoding="utf-8"))
+        return BakedProject(Path(path), replay["cookiecutter"])
+
+    return bake
+
+
+@pytest.fixture(scope="session")
+def fresh(bake: Bake) -> Bake:
+    """Return `bake` followed by what a user does first: an environment from `uv sync`, and a git repository."""
+
+    def fresh(**answers: str) -> BakedProject:
+        project = bake(**answers)
+        run("uv", "sync", "--quiet", folder=project.path)
+        git_repository(project.path)
+        return project
+
+    return fresh
+
+
+@pytest.fixture(scope="session")
+def default_project(fresh: Bake) -> BakedProject:
+    """Return the default project in its own environment, shared by the slow tests."""
+    return fresh()

@@ -1,0 +1,168 @@
+"""What is generated, for every combination of choices: the right files, fully rendered, with the answers in them."""
+
+import itertools
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from conftest import CHOICES, LONGEST_SLUG, SHORTEST_SLUG, Bake, BakedProject
+
+FILES = """
+.gitattributes
+.gitignore
+.pre-commit-config.yaml
+LICENSE
+README.md
+presets/debug.txt
+presets/overfit_one_batch.txt
+presets/two_devices_on_cpu.txt
+presets/two_gpus.txt
+pyproject.toml
+src/PACKAGE/__init__.py
+src/PACKAGE/data.py
+src/PACKAGE/engine/__init__.py
+src/PACKAGE/engine/batches.py
+src/PACKAGE/engine/command.py
+src/PACKAGE/engine/dataset.py
+src/PACKAGE/engine/errors.py
+src/PACKAGE/engine/gradients.py
+src/PACKAGE/engine/loop.py
+src/PACKAGE/engine/optimizers.py
+src/PACKAGE/engine/options.py
+src/PACKAGE/engine/placement.py
+src/PACKAGE/engine/progress.py
+src/PACKAGE/engine/random.py
+src/PACKAGE/engine/records.py
+src/PACKAGE/engine/replacing.py
+src/PACKAGE/engine/saver.py
+src/PACKAGE/engine/splits.py
+src/PACKAGE/engine/state.py
+src/PACKAGE/engine/steps.py
+src/PACKAGE/engine/summaries.py
+src/PACKAGE/engine/tfrecord.py
+src/PACKAGE/engine/training.py
+src/PACKAGE/evaluate.py
+src/PACKAGE/flags.py
+src/PACKAGE/model.py
+src/PACKAGE/prepare.py
+src/PACKAGE/sources.py
+src/PACKAGE/train.py
+src/PACKAGE/vocab.py
+tests/engine/test_dataset.py
+tests/engine/test_records.py
+tests/engine/test_replacing.py
+tests/engine/test_splits.py
+tests/test_prepare.py
+tests/test_sources.py
+"""
+CI_FILES = {"github": [".github/workflows/ci.yml"], "none": []}
+LICENSE_LINES = {
+    "MIT": "MIT License",
+    "Apache-2.0": "Version 2.0, January 2004",
+    "BSD-3-Clause": "BSD 3-Clause License",
+    "Proprietary": "All rights reserved.",
+}
+COMBINATIONS = [
+    dict(zip(CHOICES, values, strict=True)) for values in itertools.product(*CHOICES.values())
+]
+TEXTS = [
+    'Ann "the net" O\'Neil',
+    r"C:\new\table",
+    "Zoë Ångström, 東京",
+    "rocket \N{ROCKET} science",
+    "100 % of {this} & <that> # not a comment",
+    "ends with a backslash\\",
+]
+
+
+def expected_files(project: BakedProject) -> set[str]:
+    paths = f"{FILES} {' '.join(CI_FILES[project.answers['ci']])}".split()
+    return {path.replace("PACKAGE", project.package) for path in paths}
+
+
+def leftovers(text: str) -> list[str]:
+    """Return what rendering should have taken away; `${{ }}` is GitHub's."""
+    return re.findall(r"cookiecutter.{0,40}|(?<!\$)\{\{.{0,40}|\{%.{0,40}|\{#.{0,40}", text)
+
+
+def source_files(package: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(package).as_posix(): path.read_bytes()
+        for path in package.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+@pytest.fixture(params=COMBINATIONS, ids=lambda answers: "-".join(answers.values()), scope="module")
+def combination(request: pytest.FixtureRequest, bake: Bake) -> BakedProject:
+    return bake(**request.param)
+
+
+def test_has_exactly_the_expected_files(combination: BakedProject) -> None:
+    assert combination.files() == expected_files(combination)
+
+
+def test_leaves_no_template_markers(combination: BakedProject) -> None:
+    for path in sorted(combination.files()):
+        found = leftovers(path) + leftovers(combination.read(path))
+        if path.startswith("src/"):  # real Python, copied as it is: braces are its own
+            found = [text for text in found if text.startswith("cookiecutter")]
+        assert not found, path
+
+
+def test_has_the_metadata_of_its_answers(combination: BakedProject) -> None:
+    answers = combination.answers
+    metadata = tomllib.loads(combination.read("pyproject.toml"))["project"]
+    license_name = answers["license"]
+    assert metadata["name"] == answers["project_slug"]
+    assert metadata["requires-python"] == f">={answers['python_version']},<3.14"
+    expected = "LicenseRef-Proprietary" if license_name == "Proprietary" else license_name
+    assert metadata["license"] == expected
+    assert ("classifiers" in metadata) == (license_name == "Proprietary")
+    text = combination.read("LICENSE")
+    assert LICENSE_LINES[license_name] in text
+    assert answers["organization"] in text
+
+
+def test_empty_folders_are_not_left(combination: BakedProject) -> None:
+    assert not [
+        path for path in combination.path.rglob("*") if path.is_dir() and not any(path.iterdir())
+    ]
+
+
+@pytest.mark.parametrize("slug", [SHORTEST_SLUG, "digit-classifier", LONGEST_SLUG])
+def test_every_slug_gives_the_same_python(bake: Bake, template: Path, slug: str) -> None:
+    project = bake(project_slug=slug)
+    assert project.path.name == slug
+    assert project.files() == expected_files(project)
+    [package] = template.glob("{{*}}/src/{{*}}")
+    expected = source_files(package)
+    assert source_files(project.path / "src" / slug.replace("-", "_")) == expected
+
+
+def test_slug_follows_from_the_name(bake: Bake) -> None:
+    assert bake(project_name="Été, à la Plage!").answers["project_slug"] == "ete-a-la-plage"
+    assert bake(project_name="Number " * 14 + "1").path.name == "number-number-number-number-number"
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_free_text_stands_unchanged_in_every_place(bake: Bake, text: str) -> None:
+    project = bake(project_name=text, project_slug="texts", description=text, author_name=text)
+    metadata = tomllib.loads(project.read("pyproject.toml"))["project"]
+    assert metadata["description"] == text
+    assert metadata["authors"] == [{"name": text, "email": "you@example.com"}]
+    assert project.read("README.md").startswith(f"# {text}\n\n{text}\n")
+    assert f"Copyright (c) {text}\n" in project.read("LICENSE")
+
+
+def test_two_bakes_are_the_same(bake: Bake) -> None:
+    first, second = bake(), bake()
+    assert source_files(first.path) == source_files(second.path)
+
+
+def test_next_commands_are_printed(bake: Bake, capfd: pytest.CaptureFixture[str]) -> None:
+    bake(project_slug="my-model")
+    printed = capfd.readouterr().out
+    assert "cd my-model" in printed
+    assert "uv run python -m my_model.train" in printed

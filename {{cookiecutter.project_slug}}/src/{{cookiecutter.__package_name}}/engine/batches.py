@@ -1,0 +1,169 @@
+"""Batches for the devices; the global batch of step s is a pure function of (data, seed, s).
+
+Position p of step s is number ``g = s * batch_size + p`` in one endless sequence: example ``g % n`` of a
+permutation of the split that is drawn anew from (seed, ``g // n``) for each pass. The permutation is
+computed one index at a time, so that nothing is shuffled in a buffer, saved in a checkpoint or replayed on a
+resume: the first batch of step 1,000,000 costs what the first of step 0 costs. Every example is seen exactly
+once in a pass. A replica computes and reads its own positions only.
+
+A split that fits is decoded once and kept in memory; of a larger one, the examples of each batch are read
+from the shards at their offsets. Both give the same batches.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from ..vocab import vocab
+from . import records
+from .dataset import Dataset
+from .errors import UserError
+
+Batch = dict[str, tf.Tensor]
+Augment = Callable[[Batch, int, tf.Tensor, tf.Tensor], Batch]
+
+IN_MEMORY_BYTES = 2**30
+_SHUFFLE_ROUNDS = 4  # of the block cipher behind the permutation; TensorFlow's default
+_CHUNK = 1_024  # examples decoded at once when a split is loaded
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """One split's examples, to be had by their numbers."""
+
+    examples: int
+    fetch: Callable[[tf.Tensor], Batch]
+    """From ``[n] int64`` numbers to the features of those examples, ``[n, ...]`` each."""
+
+
+def open_split(
+    dataset: Dataset, name: str, *, limit: int | None = None, in_memory_bytes: int = IN_MEMORY_BYTES
+) -> Split:
+    """Opens the split ``name``, in memory if it needs at most ``in_memory_bytes`` when decoded.
+
+    Args:
+        dataset: as ``dataset.load`` returns it.
+        name: ``train``, ``validation`` or ``test``.
+        limit: take only this many of its first examples; shards hold them in random order.
+        in_memory_bytes: see above.
+    """
+    examples = min(dataset.splits[name].examples, limit or dataset.splits[name].examples)
+    reader = records.Reader(dataset.folder, name, dataset.splits[name])
+
+    def read(numbers: tf.Tensor) -> Batch:
+        serialized = tf.numpy_function(reader.read, [numbers], tf.string, stateful=False)
+        return records.parse(tf.ensure_shape(serialized, [None]), dataset.features)
+
+    if examples * dataset.example_bytes > in_memory_bytes:
+        return Split(examples, read)
+    numbers = tf.data.Dataset.range(examples).batch(_CHUNK)
+    chunks = list(numbers.map(read, num_parallel_calls=tf.data.AUTOTUNE))
+    table = {key: tf.concat([chunk[key] for chunk in chunks], axis=0) for key in chunks[0]}
+    return Split(examples, lambda numbers: {k: tf.gather(v, numbers) for k, v in table.items()})
+
+
+def training(
+    split: Split,
+    strategy: tf.distribute.Strategy,
+    *,
+    batch_size: int,
+    seed: int,
+    first_step: int = 0,
+    augment: Augment | None = None,
+) -> Any:
+    """Returns an endless iterator over training batches from ``first_step`` on.
+
+    Args:
+        split: what to train on.
+        strategy: its replicas share each batch, in the order of their numbers.
+        batch_size: examples in a step over all replicas.
+        seed: the run's seed.
+        first_step: number of steps already taken.
+        augment: called as ``augment(batch, seed, step, first)``; ``first`` is the position in the global batch
+            of the first example in ``batch``.
+
+    Raises:
+        UserError: the replicas do not divide the batch.
+    """
+    share = _share(batch_size, strategy)
+
+    def pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        local = context.num_replicas_in_sync // context.num_input_pipelines
+
+        def part(number: tf.Tensor) -> Batch:
+            step = number // local
+            first = (context.input_pipeline_id * local + number % local) * share
+            batch = split.fetch(shuffled(step * batch_size + first, share, split.examples, seed))
+            return augment(batch, seed, step, first) if augment else batch
+
+        parts = tf.data.Dataset.range(first_step * local, 2**62)
+        return parts.map(part, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+    return iter(strategy.distribute_datasets_from_function(pipeline))
+
+
+def shuffled(start: tf.Tensor, count: int, examples: int, seed: int) -> tf.Tensor:
+    """Returns places ``start`` to ``start + count`` of the endless shuffled sequence, ``[count] int64``.
+
+    Args:
+        start: scalar int64.
+        count: how many.
+        examples: number of examples in the split; what is returned lies below it.
+        seed: the run's seed.
+    """
+    places = start + tf.range(count, dtype=tf.int64)
+    passes = places // examples
+    keys = tf.stack([tf.fill([count], tf.constant(seed, tf.int64)), passes, passes], axis=1)
+    return tf.raw_ops.RandomIndexShuffle(
+        index=places % examples,
+        seed=keys,
+        max_index=tf.constant(examples - 1, tf.int64),
+        rounds=_SHUFFLE_ROUNDS,
+    )
+
+
+def first_examples(split: Split, *, seed: int, augment: Augment | None, count: int = 16) -> Batch:
+    """Returns the first ``count`` examples of step 0 as the model gets them."""
+    zero = tf.constant(0, tf.int64)
+    batch = split.fetch(shuffled(zero, count, split.examples, seed))
+    return augment(batch, seed, zero, zero) if augment else batch
+
+
+def evaluation(split: Split, strategy: tf.distribute.Strategy, *, batch_size: int) -> Any:
+    """Returns the split in order, once, as a distributed dataset.
+
+    The last batch is filled up with copies of the last example whose ``weight`` is 0, so that every batch
+    has the same shape and no replica goes without.
+
+    Raises:
+        UserError: the replicas do not divide the batch.
+    """
+    share = _share(batch_size, strategy)
+    batches = math.ceil(split.examples / batch_size)
+
+    def pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        local = context.num_replicas_in_sync // context.num_input_pipelines
+
+        def part(number: tf.Tensor) -> Batch:
+            first = (context.input_pipeline_id * local + number % local) * share
+            places = number // local * batch_size + first + tf.range(share, dtype=tf.int64)
+            batch = split.fetch(tf.minimum(places, split.examples - 1))
+            return {**batch, vocab.weight: tf.cast(places < split.examples, tf.float32)}
+
+        parts = tf.data.Dataset.range(batches * local)
+        return parts.map(part, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+    return strategy.distribute_datasets_from_function(pipeline)
+
+
+def _share(batch_size: int, strategy: tf.distribute.Strategy) -> int:
+    replicas = strategy.num_replicas_in_sync
+    if batch_size % replicas:
+        raise UserError(
+            f"--batch_size={batch_size} cannot be divided among {replicas} devices; "
+            f"use a multiple of {replicas}, such as {math.ceil(batch_size / replicas) * replicas}"
+        )
+    return batch_size // replicas

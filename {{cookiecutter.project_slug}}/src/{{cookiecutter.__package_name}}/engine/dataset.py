@@ -1,0 +1,235 @@
+"""A prepared data set: the shards in ``data_dir`` and the ``dataset.json`` that describes them.
+
+``dataset.json`` names its features, classes, statistics and shards. It holds no time stamp and no path, so the same
+source and seed give the same bytes on every machine; and as it holds the digest of every shard, its own digest (the
+``fingerprint``) stands for all of the data.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import UserError
+
+FILE = "dataset.json"
+FORMAT = 1
+TRAIN, VALIDATION, TEST = SPLITS = ("train", "validation", "test")
+DTYPES = ("uint8", "float32", "int64", "string")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One value of an example: a dtype of ``DTYPES`` and its shape, without the batch."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ValueError(f"dtype {self.dtype!r} is none of {', '.join(DTYPES)}")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One TFRecord file: its name, what it holds, and its size and digest."""
+
+    file: str
+    examples: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Split:
+    """The shards of one split, in order: the examples are counted through them."""
+
+    shards: tuple[Shard, ...]
+
+    @property
+    def examples(self) -> int:
+        """Number of examples in all shards."""
+        return sum(shard.examples for shard in self.shards)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A prepared data set, as ``load`` found it.
+
+    Attributes:
+        folder: where the shards are.
+        source: what it was prepared from.
+        seed: decided the splits and the order of the examples.
+        features: by name.
+        classes: their names, in the order of the labels; empty where there are none.
+        statistics: taken on the training split only; what they are is up to ``prepare``.
+        splits: by name, the three of ``SPLITS``.
+        fingerprint: SHA-256 of ``dataset.json``, in hexadecimal; equal if and only if the data is.
+    """
+
+    folder: Path
+    source: str
+    seed: int
+    features: dict[str, Feature]
+    classes: list[str]
+    statistics: dict[str, Any]
+    splits: dict[str, Split]
+    fingerprint: str
+
+    @property
+    def example_bytes(self) -> int:
+        """Memory that one decoded example takes; of strings, what they take in the shards."""
+        fixed = [feature for feature in self.features.values() if feature.dtype != "string"]
+        decoded = sum(math.prod(f.shape) * np.dtype(f.dtype).itemsize for f in fixed)
+        if len(fixed) < len(self.features):
+            shards = [shard for split in self.splits.values() for shard in split.shards]
+            decoded += sum(s.bytes for s in shards) // max(1, sum(s.examples for s in shards))
+        return decoded
+
+    @property
+    def files(self) -> list[str]:
+        """Names of all files of the data set."""
+        shards = [shard.file for split in self.splits.values() for shard in split.shards]
+        return [FILE, *map(index_file, self.splits), *shards]
+
+
+def index_file(split: str) -> str:
+    """Returns the name of the file that says where in the shards each example of a split lies."""
+    return f"{split}.index.npy"
+
+
+def write(
+    folder: Path,
+    *,
+    source: str,
+    seed: int,
+    features: Mapping[str, Feature],
+    classes: Sequence[str],
+    statistics: Mapping[str, Any],
+    splits: Mapping[str, Split],
+) -> None:
+    """Writes ``dataset.json`` into ``folder``, beside the shards that it describes."""
+    description = {
+        "format": FORMAT,
+        "source": source,
+        "seed": seed,
+        "features": {name: asdict(feature) for name, feature in features.items()},
+        "classes": list(classes),
+        "statistics": dict(statistics),
+        "splits": {
+            name: {"examples": split.examples, "shards": [asdict(s) for s in split.shards]}
+            for name, split in splits.items()
+        },
+    }
+    text = json.dumps(description, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    (folder / FILE).write_bytes(text.encode())
+
+
+def load(data_dir: str | Path) -> Dataset:
+    """Reads ``dataset.json`` and checks that the shards are the ones that it describes.
+
+    Looks at the size of each shard, not at its contents: those are checked when they are read.
+
+    Raises:
+        UserError: there is no data yet; ``dataset.json`` is damaged or of another format; a split is empty; a shard
+            is missing or of another size.
+    """
+    dataset = read_description(data_dir)
+    for name, split in dataset.splits.items():
+        if not split.examples:
+            raise UserError(
+                f"{dataset.folder / FILE}: the split {name!r} is empty; {advice(dataset.folder)}"
+            )
+        for shard in split.shards:
+            _check_size(dataset.folder, shard)
+    return dataset
+
+
+def read_description(data_dir: str | Path) -> Dataset:
+    """Reads ``dataset.json`` without looking at the shards.
+
+    Raises:
+        UserError: there is no data yet, or ``dataset.json`` is damaged or of another format.
+    """
+    folder = Path(data_dir)
+    path = folder / FILE
+    try:
+        contents = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(f"--data_dir={folder}: no data there yet; {advice(folder)}") from None
+    except OSError as error:
+        raise UserError(
+            f"{path}: cannot be read ({error.strerror}); check its permissions"
+        ) from None
+    try:
+        description = json.loads(contents)
+        if description["format"] != FORMAT:
+            raise UserError(
+                f"{path}: its format is {description['format']!r}, this program reads {FORMAT}; "
+                f"{advice(folder)}"
+            )
+        return _parse(folder, description, hashlib.sha256(contents).hexdigest())
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        detail = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise UserError(f"{path}: damaged ({detail}); {advice(folder)}") from None
+
+
+def advice(folder: str | Path) -> str:
+    """Returns what to do about data that is missing or damaged: the command that prepares it."""
+    package = (__package__ or "").rpartition(".")[0]
+    return (
+        f"prepare it with: python -m {package}.prepare --source=... --data_dir={folder} "
+        "(--help lists the sources)"
+    )
+
+
+def _parse(folder: Path, description: Mapping[str, Any], fingerprint: str) -> Dataset:
+    splits = {}
+    for name in SPLITS:
+        entry = description["splits"][name]
+        split = Split(
+            tuple(
+                Shard(
+                    file=str(shard["file"]),
+                    examples=int(shard["examples"]),
+                    bytes=int(shard["bytes"]),
+                    sha256=str(shard["sha256"]),
+                )
+                for shard in entry["shards"]
+            )
+        )
+        if split.examples != entry["examples"]:
+            raise ValueError(
+                f"{name}: {entry['examples']} examples, but its shards hold {split.examples}"
+            )
+        splits[name] = split
+    return Dataset(
+        folder=folder,
+        source=str(description["source"]),
+        seed=int(description["seed"]),
+        features={
+            name: Feature(str(feature["dtype"]), tuple(int(size) for size in feature["shape"]))
+            for name, feature in description["features"].items()
+        },
+        classes=[str(name) for name in description["classes"]],
+        statistics=dict(description["statistics"]),
+        splits=splits,
+        fingerprint=fingerprint,
+    )
+
+
+def _check_size(folder: Path, shard: Shard) -> None:
+    path = folder / shard.file
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise UserError(
+            f"{path}: named in {FILE}, but cannot be read ({error.strerror}); {advice(folder)}"
+        ) from None
+    if size != shard.bytes:
+        raise UserError(f"{path}: holds {size} bytes, {FILE} says {shard.bytes}; {advice(folder)}")

@@ -1,0 +1,90 @@
+"""The training loop of the host: takes steps in graph loops and runs actions on multiples of their periods.
+
+Graph loops shorten so that one ends wherever an action is due: when actions happen depends on neither
+``steps_per_loop`` nor on where a run was stopped and resumed.
+"""
+
+import contextlib
+import dataclasses
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Action:
+    """Something done on exact multiples of a period."""
+
+    every: int
+    """Period in steps."""
+
+    run: Callable[[int], None]
+    """Called with the number of steps taken."""
+
+    at_end: bool = False
+    """Whether it is done after the last step too, when that is no multiple."""
+
+
+def run(
+    take_steps: Callable[[int, int], None],
+    *,
+    first_step: int,
+    last_step: int,
+    steps_per_loop: int,
+    actions: Sequence[Action],
+    stop: Callable[[], bool] = lambda: False,
+) -> int:
+    """Takes steps until ``last_step``, or until ``stop()``, and returns the number of steps taken.
+
+    Args:
+        take_steps: called as ``take_steps(steps taken so far, how many to take now)``.
+        first_step: steps that were already taken when the run was resumed.
+        last_step: where training ends.
+        steps_per_loop: the most steps to take in one call.
+        actions: run in this order wherever several fall on one step.
+        stop: asked before each call.
+    """
+    step = first_step
+    while step < last_step and not stop():
+        ahead = [action.every - step % action.every for action in actions]
+        count = min(steps_per_loop, last_step - step, *ahead)
+        take_steps(step, count)
+        step += count
+        for action in actions:
+            if step % action.every == 0 or (action.at_end and step == last_step):
+                action.run(step)
+    return step
+
+
+@contextlib.contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """Yields an event that SIGTERM or SIGINT sets; a second signal ends the process with 128 + its number.
+
+    A thread watches, since Python runs handlers only between calls: the second signal must not wait for a
+    graph loop to end.
+    """
+    asked = threading.Event()
+    receive, send = socket.socketpair()
+    send.setblocking(False)
+
+    def watch() -> None:
+        while number := receive.recv(1):
+            if asked.is_set():
+                os._exit(128 + number[0])
+            asked.set()
+
+    handlers: dict[int, Any] = {
+        number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    wakeup = signal.set_wakeup_fd(send.fileno())
+    threading.Thread(target=watch, name="signals", daemon=True).start()
+    try:
+        yield asked
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        send.close()  # ends the thread

@@ -1,0 +1,42 @@
+"""The options that the engine's functions take: small, frozen, made from flags by ``flags.py``."""
+
+import dataclasses
+
+DEFAULT_TRAIN_STEPS = 2_000
+OPTIMIZERS = ("sgd", "momentum", "adam", "adamw")
+SCHEDULES = ("constant", "cosine")
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacementOptions:
+    """Where to run; see the flags of the same names."""
+
+    devices: str = "auto"
+    log_device_placement: bool = False
+    deterministic: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class OptimizerOptions:
+    """How gradients become updates; see the flags of the same names."""
+
+    name: str = "momentum"
+    learning_rate: float = 0.05
+    schedule: str = "constant"
+    warmup_steps: int = 0
+    train_steps: int = DEFAULT_TRAIN_STEPS
+    momentum: float = 0.9
+    clip_norm: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class LoopOptions:
+    """What happens on multiples of how many steps; see the flags of the same names."""
+
+    train_steps: int = DEFAULT_TRAIN_STEPS
+    steps_per_loop: int = 50
+    checkpoint_every: int = 500
+    keep_checkpoints: int = 3
+    keep_best: int = 1
+    summary_every: int = 50
+    evaluate_every: int = 100

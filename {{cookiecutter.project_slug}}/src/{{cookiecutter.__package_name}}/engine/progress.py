@@ -1,0 +1,54 @@
+"""Shows how training goes: a bar on a terminal, a log line now and then elsewhere."""
+
+import sys
+import time
+
+from absl import logging
+from tqdm import tqdm
+
+from ..vocab import vocab
+
+_LOG_SECONDS = 10.0
+
+
+class Progress:
+    """Counts steps and time, and shows them."""
+
+    def __init__(self, first_step: int, last_step: int, batch_size: int) -> None:
+        """Begins at ``first_step`` of ``last_step``."""
+        self.bar = tqdm(
+            total=last_step,
+            initial=first_step,
+            unit="step",
+            disable=not sys.stderr.isatty(),
+            dynamic_ncols=True,
+        )
+        self._batch_size = batch_size
+        self._last_step = last_step
+        self._examples = 0
+        self._seconds = 0.0
+        self._traced = False
+        self._logged = time.monotonic()
+
+    def update(self, step: int, count: int, seconds: float, loss: float) -> float:
+        """Takes in that ``count`` steps, up to ``step``, took ``seconds``; returns examples per second."""
+        examples = count * self._batch_size
+        if self._traced or step == self._last_step:
+            self._examples += examples
+            self._seconds += seconds
+        self._traced = True
+        self.bar.set_postfix(loss=f"{loss:.4f}", refresh=False)
+        self.bar.update(count)
+        now = time.monotonic()
+        if self.bar.disable and now - self._logged >= _LOG_SECONDS:
+            self._logged = now
+            logging.info(
+                "train | step: %d of %d, %s: %.4f, %s: %.0f",
+                *(step, self._last_step, vocab.loss, loss),
+                *(vocab.examples_per_second, examples / seconds),
+            )
+        return examples / seconds
+
+    def examples_per_second(self) -> float:
+        """Returns the throughput so far; the first call, which traces, counts only if it is the only one."""
+        return self._examples / self._seconds if self._seconds else 0.0

@@ -1,0 +1,227 @@
+"""Checkpoints: named variables in TensorFlow's checkpoint format, written beside training and never half.
+
+A checkpoint ``ckpt-<step>`` is two files. They are written in a folder of their own and renamed, the index
+last: a checkpoint without an index does not exist, so a kill at any moment leaves the older ones as they
+were. A thread writes while training goes on: what it writes are snapshots that cost no copy, since TensorFlow
+gives a variable a new buffer when its old one is still in use.
+
+Keys are what the vocabulary calls them: ``inference/conv_1/kernel``, ``optimizer/...``, ``global_step``.
+"""
+
+import os
+import re
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from ..vocab import per_variable, vocab
+from .errors import UserError
+
+NEWEST = "checkpoints"
+"""Folder in a run with the newest checkpoints."""
+BEST = "best"
+"""Folder in a run with the best checkpoints by validation error."""
+
+_INDEX = re.compile(r"ckpt-(\d+)\.index")
+_WRITING = ".writing"
+
+
+def variables_of(model: Any) -> dict[str, tf.Variable]:
+    """Returns all variables of a model by their keys: of its network, of its optimizer, and its step."""
+    named = {per_variable(vocab.inference, v.path): v.value for v in model.network.variables}
+    for v in model.optimizer.variables:
+        if v is model.optimizer.iterations:
+            named[vocab.global_step] = v.value
+        else:
+            named[per_variable(vocab.optimizer, v.path)] = v.value
+    return named
+
+
+def steps_in(folder: Path) -> list[int]:
+    """Returns the steps of the checkpoints in ``folder``, in rising order."""
+    if not folder.is_dir():
+        return []
+    return sorted(int(m[1]) for p in folder.iterdir() if (m := _INDEX.fullmatch(p.name)))
+
+
+def restore_run(
+    model_dir: str, variables: Mapping[str, tf.Variable], *, best: bool = False
+) -> dict[str, np.ndarray]:
+    """Sets ``variables`` to the newest, or the best, checkpoint of a run; returns its other values.
+
+    Raises:
+        UserError: the run has no such checkpoint, or it belongs to another model.
+    """
+    folder = Path(model_dir) / (BEST if best else NEWEST)
+    saver = Saver(folder, variables)
+    restored = saver.restore()
+    if restored is None:
+        raise UserError(f"--model_dir={model_dir}: no checkpoint in {folder}; train first")
+    if best:  # the newest of the best need not be the best of all
+        restored = saver.restore(int(restored[vocab.best_step][0])) or restored
+    return restored
+
+
+class Saver:
+    """Writes and reads the checkpoints in one folder."""
+
+    def __init__(self, folder: Path, variables: Mapping[str, tf.Variable]) -> None:
+        """Makes a saver; ``variables`` go by the keys that they have in a checkpoint."""
+        self.folder = folder
+        self._variables = variables
+        self._thread: threading.Thread | None = None
+        self._error: UserError | None = None
+
+    def save(self, step: int, extra: Mapping[str, Any], keep: Sequence[int] | int) -> None:
+        """Saves the variables as they are now, in a thread; ``wait`` returns when it is written.
+
+        Args:
+            step: names the checkpoint.
+            extra: further values, arrays or numbers, by key.
+            keep: after it is written, the steps to keep, or how many of the newest.
+
+        Raises:
+            UserError: this save or the one before could not be written.
+        """
+        self.wait()
+        tensors = {k: tf.convert_to_tensor(v) for k, v in extra.items()}
+        for key, variable in self._variables.items():
+            tensors[key] = _on_first_replica(variable).read_value()
+        self._thread = threading.Thread(
+            target=self._write, args=(step, tensors, keep), name="saver"
+        )
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Waits until what was saved is on disk.
+
+        Raises:
+            UserError: it could not be written.
+        """
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def restore(self, step: int | None = None) -> dict[str, np.ndarray] | None:
+        """Sets the variables to those of a checkpoint.
+
+        Args:
+            step: which; without it the newest that can be read.
+
+        Returns:
+            What was saved as ``extra``; None if the folder holds no checkpoint.
+
+        Raises:
+            UserError: no checkpoint can be read, or it belongs to another model.
+        """
+        shutil.rmtree(self.folder / _WRITING, ignore_errors=True)  # of a process that was killed
+        unreadable = []
+        for number in [step] if step is not None else reversed(steps_in(self.folder)):
+            try:
+                values = _read(self.folder / f"ckpt-{number}")
+            except (tf.errors.OpError, ValueError, OSError, IndexError) as error:
+                unreadable.append(f"ckpt-{number}: {_first_line(error)}")
+                logging.warning(
+                    "%s is left out: unreadable checkpoint %s", self.folder, unreadable[-1]
+                )
+                continue
+            self._assign(values, f"{self.folder}/ckpt-{number}")
+            return {k: v for k, v in values.items() if k not in self._variables}
+        if unreadable:
+            raise UserError(
+                f"{self.folder}: no checkpoint can be read; {'; '.join(unreadable)}. Nothing was "
+                "deleted; start anew in another --model_dir"
+            )
+        return None
+
+    def _assign(self, values: Mapping[str, np.ndarray], origin: str) -> None:
+        problems = []
+        for key, variable in self._variables.items():
+            if key not in values:
+                problems.append(f"{key} is missing")
+            elif tuple(variable.shape) != values[key].shape:
+                problems.append(f"{key} is {list(values[key].shape)}, now {list(variable.shape)}")
+        if problems:
+            raise UserError(
+                f"{origin} belongs to another model ({'; '.join(problems[:5])}"
+                f"{'; ...' if len(problems) > 5 else ''}); use another --model_dir"
+            )
+        for key, variable in self._variables.items():
+            variable.assign(values[key])
+
+    def _write(
+        self, step: int, tensors: Mapping[str, tf.Tensor], keep: Sequence[int] | int
+    ) -> None:
+        bad = _nonfinite(tensors)
+        if bad is not None:
+            self._error = UserError(
+                f"step {step}: {bad} holds NaN or Inf and was not saved; run again from the last "
+                "checkpoint with a lower --learning_rate or --clip_norm"
+            )
+            return
+        try:
+            writing = self.folder / _WRITING
+            writing.mkdir(parents=True, exist_ok=True)
+            with tf.device("CPU:0"):
+                tf.raw_ops.SaveV2(
+                    prefix=str(writing / f"ckpt-{step}"),
+                    tensor_names=list(tensors),
+                    shape_and_slices=[""] * len(tensors),
+                    tensors=list(tensors.values()),
+                )
+            for path in sorted(writing.glob(f"ckpt-{step}.*")):  # "data" comes before "index"
+                _flush(path)
+                path.replace(self.folder / path.name)
+            _flush(self.folder)
+            self._delete_others(keep)
+        except (tf.errors.OpError, OSError) as error:
+            self._error = UserError(
+                f"{self.folder}: ckpt-{step} could not be written ({_first_line(error)}); the ones "
+                "before it are as they were: make room or give access and run the command again"
+            )
+
+    def _delete_others(self, keep: Sequence[int] | int) -> None:
+        steps = steps_in(self.folder)
+        kept = steps[-keep:] if isinstance(keep, int) else keep
+        for step in set(steps) - set(kept):
+            (self.folder / f"ckpt-{step}.index").unlink(missing_ok=True)
+            for data in self.folder.glob(f"ckpt-{step}.data-*"):
+                data.unlink(missing_ok=True)
+
+
+def _nonfinite(tensors: Mapping[str, tf.Tensor]) -> str | None:
+    for key, tensor in tensors.items():
+        is_variable = "/" in key and tensor.dtype.is_floating
+        if is_variable and not tf.reduce_all(tf.math.is_finite(tensor)):
+            return key
+    return None
+
+
+def _on_first_replica(variable: tf.Variable) -> tf.Variable:
+    return tf.distribute.get_strategy().experimental_local_results(variable)[0]
+
+
+def _read(prefix: Path) -> dict[str, np.ndarray]:
+    reader = tf.train.load_checkpoint(str(prefix))
+    return {key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map()}
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

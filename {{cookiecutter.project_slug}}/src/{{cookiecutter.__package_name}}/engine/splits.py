@@ -1,0 +1,75 @@
+"""Which example goes to which split."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import dataset
+from .errors import UserError
+
+
+def stratified(
+    labels: np.ndarray,
+    classes: Sequence[str],
+    *,
+    validation_fraction: float,
+    test_fraction: float,
+    seed: int,
+) -> dict[str, np.ndarray]:
+    """Shares examples among the three splits, each class in the same proportion.
+
+    The splits have the sizes asked for, rounded to whole examples, and each holds at least one example of every
+    class, which comes first where a class is small.
+
+    Args:
+        labels: ``[examples]`` int64, the class of each example.
+        classes: the name of each class.
+        validation_fraction: share of the examples, above 0.
+        test_fraction: share of the examples, above 0; together with ``validation_fraction`` below 1.
+        seed: decides which examples, and their order.
+
+    Returns:
+        For each split the numbers of its examples, ``[n]`` int64, in the random order they are to be stored in.
+
+    Raises:
+        UserError: the fractions leave nothing to train on, or a class is too small for three splits.
+    """
+    if min(validation_fraction, test_fraction) <= 0 or validation_fraction + test_fraction >= 1:
+        raise UserError(
+            f"--validation_fraction={validation_fraction} and --test_fraction={test_fraction}: "
+            "both must be above 0 and their sum below 1"
+        )
+    counts = np.bincount(labels, minlength=len(classes))
+    if counts.min() < len(dataset.SPLITS):
+        smallest = int(counts.argmin())
+        raise UserError(
+            f"class {classes[smallest]!r} has {counts[smallest]} example(s), but needs at least "
+            f"{len(dataset.SPLITS)}, one for each split; add some or leave the class out"
+        )
+    validation = _share(counts, validation_fraction, largest=counts - 2)
+    test = _share(counts, test_fraction, largest=counts - validation - 1)
+
+    generator = np.random.default_rng(seed)
+    order = generator.permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    place = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    of_class = labels[order]
+    in_validation = place < validation[of_class]
+    in_test = ~in_validation & (place < (validation + test)[of_class])
+    return {
+        dataset.TRAIN: generator.permutation(order[~in_validation & ~in_test]),
+        dataset.VALIDATION: generator.permutation(order[in_validation]),
+        dataset.TEST: generator.permutation(order[in_test]),
+    }
+
+
+def _share(counts: np.ndarray, fraction: float, largest: np.ndarray) -> np.ndarray:
+    """Returns how many examples of each class to take: between 1 and ``largest``, largest remainders first."""
+    exact = counts * fraction
+    taken = np.clip(np.floor(exact).astype(np.int64), 1, largest)
+    missing = round(fraction * int(counts.sum())) - int(taken.sum())
+    for number in np.argsort(np.floor(exact) - exact, kind="stable"):
+        if missing > 0 and taken[number] < largest[number]:
+            taken[number] += 1
+            missing -= 1
+    return taken

@@ -1,0 +1,49 @@
+"""Event files for TensorBoard: one writer for training, one for each evaluated split.
+
+Every tag is a name of the vocabulary. Values are those of the whole global batch, reduced over replicas.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import tensorflow as tf
+
+from ..vocab import vocab
+
+_SAMPLES = 16
+
+
+class Writer:
+    """Writes one event file; a tag and a step get one value."""
+
+    def __init__(self, folder: Path) -> None:
+        """Makes the event file in ``folder``, which TensorBoard shows as one run."""
+        self._writer = tf.summary.create_file_writer(str(folder))
+        # One call writes many values: an eager summary takes as long as a small training step.
+        self._write = tf.function(self._write_rows, reduce_retracing=True)
+
+    def scalars(self, steps: tf.Tensor, values: Mapping[str, tf.Tensor]) -> None:
+        """Writes curves.
+
+        Args:
+            steps: ``[n] int64``.
+            values: by tag, ``[n] float32``.
+        """
+        self._write(steps, dict(values))
+
+    def images(self, x: tf.Tensor, step: int) -> None:
+        """Writes the first of ``x``, if it is a batch of images, as the picture ``x``."""
+        if x.shape.rank == 4 and x.shape[-1] in (1, 3, 4):
+            with self._writer.as_default(step):
+                tf.summary.image(vocab.x, x[:_SAMPLES], max_outputs=_SAMPLES)
+
+    def flush(self) -> None:
+        """Puts on disk what was written."""
+        self._writer.flush()
+
+    def _write_rows(self, steps: tf.Tensor, values: Mapping[str, tf.Tensor]) -> None:
+        with self._writer.as_default():
+            for i in tf.range(tf.shape(steps)[0]):
+                with tf.name_scope(""):  # else the loop's scope becomes part of the tags
+                    for tag, row in values.items():
+                        tf.summary.scalar(tag, row[i], step=steps[i])

@@ -1,0 +1,221 @@
+"""Trains a model in the folder of a run: resumes, takes steps, evaluates, saves, writes curves.
+
+What the folder of a run holds:
+
+    checkpoints/ckpt-<step>.*    the newest
+    best/ckpt-<step>.*           the best by validation error
+    train/, validation/          event files for TensorBoard
+    flags.txt                    repeats the run: train --flagfile=<run>/flags.txt --model_dir=<other>
+"""
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any
+
+import filelock
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from ..vocab import vocab
+from . import batches, loop, steps
+from .errors import UserError
+from .options import LoopOptions
+from .progress import Progress
+from .saver import BEST, NEWEST, Saver, variables_of
+from .state import State
+from .summaries import Writer
+
+STOPPED = 42
+"""Exit status of a run that a signal stopped after saving: the same command goes on."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a call of ``Trainer.run`` ended."""
+
+    global_step: int
+    loss: float
+    error: float
+    examples_per_second: float
+    stopped: bool
+    """Whether a signal ended it before the last step."""
+
+
+def lock_folder(model_dir: str) -> filelock.FileLock:
+    """Makes the folder of a run and takes its lock, which the system gives back however the process ends.
+
+    Raises:
+        UserError: the folder cannot be written, or another process trains in it.
+    """
+    folder = Path(model_dir)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = filelock.FileLock(folder / ".lock")
+        lock.acquire(blocking=False)
+    except filelock.Timeout:
+        raise UserError(
+            f"--model_dir={model_dir}: another process trains there; wait for it or name another"
+        ) from None
+    except OSError as error:
+        raise UserError(
+            f"--model_dir={model_dir}: cannot be written ({error.strerror}); name a folder that can"
+        ) from None
+    return lock
+
+
+class Trainer:
+    """One run: what it is made of, and what it does on which step."""
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        strategy: tf.distribute.Strategy,
+        train_split: batches.Split,
+        validation_split: batches.Split,
+        model_dir: str,
+        batch_size: int,
+        seed: int,
+        options: LoopOptions,
+        augment: batches.Augment | None = None,
+    ) -> None:
+        """Restores the newest checkpoint of the run, if there is one.
+
+        Args:
+            model: has ``inference``, ``loss``, ``optimize``, ``totals`` and ``figures``, and was made in
+                ``strategy.scope()``.
+            strategy: as ``placement.strategy`` returns it.
+            train_split: what to train on.
+            validation_split: what decides which checkpoint is best.
+            model_dir: the folder of the run.
+            batch_size: examples in a step over all devices.
+            seed: the run's seed.
+            options: what happens when.
+            augment: varies training batches; see ``batches.training``.
+
+        Raises:
+            UserError: no checkpoint can be read, or it belongs to another model.
+        """
+        self.folder = Path(model_dir)
+        self.options = options
+        self.batch_size = batch_size
+        variables = variables_of(model)
+        self.saver = Saver(self.folder / NEWEST, variables)
+        self.best = Saver(self.folder / BEST, variables)
+        with strategy.scope():
+            restored = self.saver.restore()
+        self.state = State.from_values(restored) if restored else State()
+        self.first_step = int(model.optimizer.iterations.numpy())
+
+        self.train_writer = Writer(self.folder / "train")
+        self.validation_writer = Writer(self.folder / "validation")
+        self._take = steps.make_train(model, strategy)
+        self._evaluate = steps.make_evaluate(model, strategy)
+        self._validation = batches.evaluation(validation_split, strategy, batch_size=batch_size)
+        self._iterator = batches.training(
+            train_split,
+            strategy,
+            batch_size=batch_size,
+            seed=seed,
+            first_step=self.first_step,
+            augment=augment,
+        )
+        if not restored:
+            samples = batches.first_examples(train_split, seed=seed, augment=augment)
+            self.train_writer.images(samples[vocab.x], step=0)
+
+    def run(self) -> Outcome:
+        """Trains up to ``options.train_steps``, or until a signal asks to stop.
+
+        Raises:
+            UserError: a checkpoint could not be written, or the loss became NaN or Inf.
+        """
+        last = self.options.train_steps
+        if self.first_step >= last:
+            logging.info(
+                "%s is finished at step %d; a larger --train_steps or --epochs goes on",
+                *(self.folder, self.first_step),
+            )
+            return Outcome(self.first_step, self.state.loss, self.state.error, 0.0, stopped=False)
+        logging.info("%s: training from step %d to %d", self.folder, self.first_step, last)
+        self.progress = Progress(self.first_step, last, self.batch_size)
+        actions = [
+            loop.Action(self.options.evaluate_every, self.evaluate, at_end=True),
+            loop.Action(self.options.checkpoint_every, self.checkpoint, at_end=True),
+        ]
+        with loop.stop_signals() as asked, self.progress.bar:
+            step = loop.run(
+                self.take_steps,
+                first_step=self.first_step,
+                last_step=last,
+                steps_per_loop=self.options.steps_per_loop,
+                actions=actions,
+                stop=asked.is_set,
+            )
+            if step < last:
+                self.checkpoint(step)
+            self.best.wait()
+            self.saver.wait()
+        if step < last:
+            logging.info("%s: stopped at step %d; the same command goes on", self.folder, step)
+        return Outcome(
+            step,
+            self.state.loss,
+            self.state.error,
+            self.progress.examples_per_second(),
+            stopped=step < last,
+        )
+
+    def take_steps(self, step: int, count: int) -> None:
+        """Takes ``count`` steps after step ``step``, and writes the curves at those that are due.
+
+        Raises:
+            UserError: the loss or the gradients of a step are NaN or Inf.
+        """
+        began = time.monotonic()
+        rows = self._take(self._iterator, tf.constant(count)).numpy()
+        seconds = time.monotonic() - began
+        self._refuse_nonfinite(step, rows)
+        reported = dict(zip(steps.REPORTED, rows.T, strict=True))
+        self.state.loss = float(reported[vocab.loss][-1])
+        rate = self.progress.update(step + count, count, seconds, self.state.loss)
+        taken = np.arange(step + 1, step + count + 1)
+        due = taken % self.options.summary_every == 0
+        if due.any():
+            reported[vocab.examples_per_second] = np.full(count, rate, np.float32)
+            self.train_writer.scalars(taken[due], {k: v[due] for k, v in reported.items()})
+
+    def evaluate(self, step: int) -> None:
+        """Evaluates the validation split, and saves the checkpoint apart if it is among the best."""
+        figures = self._evaluate(self._validation)
+        scalars = {name: value for name, value in figures.items() if isinstance(value, float)}
+        self.validation_writer.scalars(
+            np.array([step]), {k: np.array([v], np.float32) for k, v in scalars.items()}
+        )
+        text = ", ".join(f"{name}: {value:.4f}" for name, value in scalars.items())
+        logging.info("validation | step: %d, %s", step, text)
+        if self.state.add(figures[vocab.error], step, self.options.keep_best):
+            self.best.save(step, self.state.as_values(), [best for _, best in self.state.best])
+
+    def checkpoint(self, step: int) -> None:
+        """Saves the run as it is after ``step`` steps, its curves too."""
+        self.train_writer.flush()
+        self.validation_writer.flush()
+        self.saver.save(step, self.state.as_values(), self.options.keep_checkpoints)
+
+    def _refuse_nonfinite(self, step: int, rows: np.ndarray) -> None:
+        bad = ~np.isfinite(rows).all(axis=1)
+        if not bad.any():
+            return
+        row = int(bad.argmax())
+        name, value = next(
+            (n, v) for n, v in zip(steps.REPORTED, rows[row], strict=True) if not np.isfinite(v)
+        )
+        self.saver.wait()
+        self.best.wait()
+        raise UserError(
+            f"step {step + row + 1}: {name} became {value}; nothing was saved since: run again from the "
+            "last checkpoint with a lower --learning_rate or --clip_norm"
+        )

@@ -1,0 +1,277 @@
+"""Every hyper-parameter and setting: a flag with bounds, a default and a sentence that says when to turn it.
+
+This is the only module that defines flags, and only entry points read them; everything else takes the small
+option objects that are made here. No TensorFlow is imported, so that ``--help`` answers at once.
+"""
+
+import re
+
+from absl import flags
+
+from .engine import options
+
+_PLACEMENT = r"auto|cpu(:[1-9]\d*)?|gpu(:\d+(,\d+)*)?"
+
+DATA_DIR = flags.DEFINE_string(
+    "data_dir", "data", "Folder with the TFRecord shards and dataset.json that `prepare` wrote."
+)
+MODEL_DIR = flags.DEFINE_string(
+    "model_dir", "runs/baseline", "Folder of the run: checkpoints, event files, flags.txt."
+)
+SEED = flags.DEFINE_integer(
+    "seed",
+    0,
+    "Decides every random draw: split, initial weights, order of examples, augmentation, dropout.",
+    lower_bound=0,
+    upper_bound=2**31 - 1,
+)
+DEVICES = flags.DEFINE_string(
+    "devices",
+    "auto",
+    "Where to run: `auto` (all GPUs, else the CPU), `cpu`, `cpu:4` (four virtual devices, to try "
+    "out many on one machine), `gpu` (all), `gpu:0,2` (those two).",
+)
+flags.register_validator(
+    "devices",
+    lambda value: re.fullmatch(_PLACEMENT, value) is not None,
+    message="must be auto, cpu, cpu:<count>, gpu or gpu:<index>,<index>...",
+)
+LOG_DEVICE_PLACEMENT = flags.DEFINE_bool(
+    "log_device_placement", False, "Log the device that each operation was placed on."
+)
+
+# prepare
+SOURCE = flags.DEFINE_string(
+    "source",
+    "digits",
+    "`digits` (1,797 handwritten digits that come with scikit-learn), or a folder that holds a "
+    "folder of PNG or JPEG files for each class.",
+)
+IMAGE_SIZE = flags.DEFINE_list(
+    "image_size",
+    None,
+    "Height,width that every image is resized to; without it all images must have one size.",
+)
+flags.register_validator(
+    "image_size",
+    lambda value: (
+        value is None or (len(value) == 2 and all(re.fullmatch(r"[1-9]\d*", v) for v in value))
+    ),
+    message="must be two positive whole numbers: --image_size=64,64",
+)
+SHARDS = flags.DEFINE_integer(
+    "shards",
+    4,
+    "Number of files that the training split is written to.",
+    lower_bound=1,
+    upper_bound=99_999,
+)
+VALIDATION_FRACTION = flags.DEFINE_float(
+    "validation_fraction",
+    0.15,
+    "Share of the examples that decides which checkpoint is best.",
+    lower_bound=0.001,
+    upper_bound=0.5,
+)
+TEST_FRACTION = flags.DEFINE_float(
+    "test_fraction",
+    0.15,
+    "Share of the examples that training never sees, for the final figure.",
+    lower_bound=0.001,
+    upper_bound=0.5,
+)
+OVERWRITE = flags.DEFINE_bool(
+    "overwrite", False, "Replace another data set that stands in --data_dir."
+)
+
+# The model and its input
+DROPOUT_RATE = flags.DEFINE_float(
+    "dropout_rate",
+    0.3,
+    "Share of activations dropped in training; higher when validation error is far above training error.",
+    lower_bound=0.0,
+    upper_bound=0.99,
+)
+AUGMENT = flags.DEFINE_bool(
+    "augment", True, "Shift training images at random by up to a tenth of their size."
+)
+BATCH_SIZE = flags.DEFINE_integer(
+    "batch_size",
+    64,
+    "Examples in a step over all devices together; a multiple of their number.",
+    lower_bound=1,
+)
+LIMIT_EXAMPLES = flags.DEFINE_integer(
+    "limit_examples",
+    None,
+    "Train on this many examples only: one batch to see that the model can overfit, a few to debug.",
+    lower_bound=1,
+)
+
+# Training
+TRAIN_STEPS = flags.DEFINE_integer(
+    "train_steps",
+    None,
+    "Step at which training ends, counted from the first start of the run; "
+    f"{options.DEFAULT_TRAIN_STEPS} when --epochs is not given either.",
+    lower_bound=1,
+)
+EPOCHS = flags.DEFINE_float(
+    "epochs",
+    None,
+    "The same end, in passes over the training split.",
+    lower_bound=0.001,
+)
+flags.mark_flags_as_mutual_exclusive(["train_steps", "epochs"])
+STEPS_PER_LOOP = flags.DEFINE_integer(
+    "steps_per_loop",
+    50,
+    "Steps that run in the graph between two looks of the host; higher costs a later reaction to "
+    "signals, lower costs throughput.",
+    lower_bound=1,
+    upper_bound=100_000,
+)
+DETERMINISTIC = flags.DEFINE_bool(
+    "deterministic",
+    False,
+    "Use only operations that repeat their results bit for bit on GPUs, at some cost in speed; on "
+    "CPUs runs repeat without it.",
+)
+OPTIMIZER = flags.DEFINE_enum(
+    "optimizer",
+    "momentum",
+    sorted(options.OPTIMIZERS),
+    "Update rule; adam and adamw want a learning rate about a hundred times smaller than sgd.",
+)
+LEARNING_RATE = flags.DEFINE_float(
+    "learning_rate",
+    0.05,
+    "Step size of the optimizer, the highest that the schedule reaches; the first thing to tune.",
+    lower_bound=0.0,
+)
+LEARNING_RATE_SCHEDULE = flags.DEFINE_enum(
+    "learning_rate_schedule",
+    "cosine",
+    sorted(options.SCHEDULES),
+    "Course of the learning rate from the end of the warm-up to the end of training.",
+)
+WARMUP_STEPS = flags.DEFINE_integer(
+    "warmup_steps",
+    100,
+    "Steps over which the learning rate rises in a line from zero.",
+    lower_bound=0,
+)
+MOMENTUM = flags.DEFINE_float(
+    "momentum",
+    0.9,
+    "Decay of the moving mean of gradients, for --optimizer=momentum.",
+    lower_bound=0.0,
+    upper_bound=0.9999,
+)
+CLIP_NORM = flags.DEFINE_float(
+    "clip_norm",
+    5.0,
+    "Scale the gradients down to this global norm when they exceed it, after they are summed over "
+    "devices; 0 never.",
+    lower_bound=0.0,
+)
+
+# Checkpoints, summaries, evaluation during training
+CHECKPOINT_EVERY = flags.DEFINE_integer(
+    "checkpoint_every",
+    500,
+    "Save on every multiple of this many steps, and at the end.",
+    lower_bound=1,
+)
+KEEP_CHECKPOINTS = flags.DEFINE_integer(
+    "keep_checkpoints", 3, "Number of newest checkpoints to keep.", lower_bound=1
+)
+KEEP_BEST = flags.DEFINE_integer(
+    "keep_best", 1, "Number of best checkpoints to keep, by validation error.", lower_bound=1
+)
+SUMMARY_EVERY = flags.DEFINE_integer(
+    "summary_every",
+    50,
+    "Write the curves of training on every multiple of this many steps.",
+    lower_bound=1,
+)
+EVALUATE_EVERY = flags.DEFINE_integer(
+    "evaluate_every",
+    100,
+    "Evaluate the validation split on every multiple of this many steps, and at the end.",
+    lower_bound=1,
+)
+
+# evaluate
+SPLIT = flags.DEFINE_enum(
+    "split", "validation", ["train", "validation", "test"], "Split to evaluate."
+)
+CHECKPOINT = flags.DEFINE_enum(
+    "checkpoint",
+    "newest",
+    ["newest", "best"],
+    "Which checkpoint of the run to take; best is by validation error.",
+)
+
+# What belongs to which command: `--help` lists these, and any other is refused.
+PREPARE = (
+    SOURCE,
+    DATA_DIR,
+    IMAGE_SIZE,
+    SEED,
+    SHARDS,
+    VALIDATION_FRACTION,
+    TEST_FRACTION,
+    OVERWRITE,
+)
+_PLACE = (DEVICES, LOG_DEVICE_PLACEMENT)
+TRAIN = (
+    *(DATA_DIR, MODEL_DIR, DROPOUT_RATE, AUGMENT, BATCH_SIZE, LIMIT_EXAMPLES),
+    *(TRAIN_STEPS, EPOCHS, STEPS_PER_LOOP, SEED, DETERMINISTIC),
+    *(OPTIMIZER, LEARNING_RATE, LEARNING_RATE_SCHEDULE, WARMUP_STEPS, MOMENTUM, CLIP_NORM),
+    *(CHECKPOINT_EVERY, KEEP_CHECKPOINTS, KEEP_BEST, SUMMARY_EVERY, EVALUATE_EVERY),
+    *_PLACE,
+)
+EVALUATE = (MODEL_DIR, DATA_DIR, SPLIT, CHECKPOINT, BATCH_SIZE, *_PLACE)
+
+
+def train_steps(examples: int) -> int:
+    """Returns the step at which training on ``examples`` examples ends."""
+    if EPOCHS.value is not None:
+        return max(1, round(EPOCHS.value * examples / BATCH_SIZE.value))
+    return TRAIN_STEPS.value or options.DEFAULT_TRAIN_STEPS
+
+
+def placement_options() -> options.PlacementOptions:
+    """Returns where to run."""
+    return options.PlacementOptions(
+        devices=DEVICES.value,
+        log_device_placement=LOG_DEVICE_PLACEMENT.value,
+        deterministic=DETERMINISTIC.value,
+    )
+
+
+def optimizer_options(train_steps: int) -> options.OptimizerOptions:
+    """Returns how gradients become updates, in a training of ``train_steps`` steps."""
+    return options.OptimizerOptions(
+        name=OPTIMIZER.value,
+        learning_rate=LEARNING_RATE.value,
+        schedule=LEARNING_RATE_SCHEDULE.value,
+        warmup_steps=WARMUP_STEPS.value,
+        train_steps=train_steps,
+        momentum=MOMENTUM.value,
+        clip_norm=CLIP_NORM.value,
+    )
+
+
+def loop_options(train_steps: int) -> options.LoopOptions:
+    """Returns what happens when, in a training of ``train_steps`` steps."""
+    return options.LoopOptions(
+        train_steps=train_steps,
+        steps_per_loop=STEPS_PER_LOOP.value,
+        checkpoint_every=CHECKPOINT_EVERY.value,
+        keep_checkpoints=KEEP_CHECKPOINTS.value,
+        keep_best=KEEP_BEST.value,
+        summary_every=SUMMARY_EVERY.value,
+        evaluate_every=EVALUATE_EVERY.value,
+    )

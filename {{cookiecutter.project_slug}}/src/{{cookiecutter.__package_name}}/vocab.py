@@ -1,0 +1,72 @@
+"""The names of this project, each spelled in one place.
+
+A name is used wherever something can be found again: operations, SavedModel functions with their inputs and
+outputs, event-file tags, metric keys, checkpoint keys and the features of a record. Write ``vocab.loss``,
+never ``"loss"``. What exists once for each variable is a name followed by the variable's path, made by
+``per_variable``: ``gradient_norm/conv_1/kernel``.
+"""
+
+from typing import NamedTuple
+
+
+class Vocabulary(NamedTuple):
+    """Every name, with what it stands for."""
+
+    x: str = "x"
+    """Input of the model, one row an example; also the record's feature."""
+
+    y: str = "y"
+    """Target that the model learns to predict; also the record's feature."""
+
+    weight: str = "weight"
+    """Weight of an example in evaluation: 1, or 0 for the padding of the last batch."""
+
+    inference: str = "inference"
+    """What the model predicts from ``x``."""
+
+    loss: str = "loss"
+    """What training makes small: a mean over examples, regularisation included."""
+
+    error: str = "error"
+    """Share of examples predicted wrong; the validation figure that decides which checkpoint is best."""
+
+    accuracy: str = "accuracy"
+    """Share of examples predicted right."""
+
+    confusion: str = "confusion"
+    """Counts ``[true class, predicted class]``."""
+
+    examples: str = "examples"
+    """Number of examples that a figure was taken over."""
+
+    optimize: str = "optimize"
+    """One training step."""
+
+    optimizer: str = "optimizer"
+    """The optimizer's own state, such as momentum."""
+
+    learning_rate: str = "learning_rate"
+    """The learning rate that a step used."""
+
+    gradient_norm: str = "gradient_norm"
+    """Global norm of the gradients, reduced over replicas, before clipping."""
+
+    global_step: str = "global_step"
+    """Number of training steps taken since the first start of the run."""
+
+    best_error: str = "best_error"
+    """Lowest validation errors of the run so far."""
+
+    best_step: str = "best_step"
+    """Steps of the evaluations with the lowest validation errors."""
+
+    examples_per_second: str = "examples_per_second"
+    """Training throughput over all replicas."""
+
+
+vocab = Vocabulary()
+
+
+def per_variable(name: str, path: str) -> str:
+    """Returns the name of what ``name`` stands for, of one variable: ``gradient_norm/conv_1/kernel``."""
+    return f"{name}/{path}"

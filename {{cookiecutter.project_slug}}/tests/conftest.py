@@ -1,0 +1,134 @@
+"""What several test modules share: prepared data, a trained run, and ways to run a command.
+
+Importing TensorFlow takes seconds, so a test runs commands in its own process where it can (`command_line`)
+and in a new one (`run_command`) where it must: several devices, signals, what a fresh process does.
+"""
+
+import importlib
+import os
+import subprocess
+import sys
+from typing import NamedTuple
+
+import pytest
+from absl import flags as absl_flags
+from absl.testing import flagsaver
+
+from {{ cookiecutter.__package_name }} import flags, prepare
+from {{ cookiecutter.__package_name }}.engine import command, dataset
+
+PACKAGE = flags.__package__
+
+# Tests compare bits, and several devices are virtual: all of them run on the CPU.
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+
+
+class Finished(NamedTuple):
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="session")
+def data_dir(tmp_path_factory):
+    """Folder of the prepared digits."""
+    folder = tmp_path_factory.mktemp("prepared") / "data"
+    prepare.prepare("digits", folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def digits(data_dir):
+    """The prepared digits, as `dataset.load` returns them."""
+    return dataset.load(data_dir)
+
+
+@pytest.fixture(scope="session")
+def run_python():
+    """Runs Python with arguments in a process of its own."""
+
+    def run(*arguments, cwd=None):
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        return Finished(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def run_command(run_python):
+    """Runs `train`, `evaluate` or `prepare` in a process of its own."""
+
+    def run(name, *arguments, cwd=None):
+        return run_python("-m", f"{PACKAGE}.{name}", *arguments, cwd=cwd)
+
+    return run
+
+
+@pytest.fixture
+def command_line(capfd, monkeypatch):
+    """Runs a command with its command line in this process; flags are put back afterwards."""
+
+    def run(name, *arguments):
+        module = importlib.import_module(f"{PACKAGE}.{name}")
+        monkeypatch.setattr(sys, "argv", [module.__file__, *arguments])
+        capfd.readouterr()
+        with flagsaver.flagsaver(), pytest.raises(SystemExit) as ended:
+            absl_flags.FLAGS.unparse_flags()
+            command.run(module.main, getattr(flags, name.upper()))
+        code = ended.value.code
+        return Finished(code if isinstance(code, int) else int(code is not None), *capfd.readouterr())
+
+    return run
+
+
+STEPS = 60
+SHORT_RUN = (
+    f"--train_steps={STEPS}",
+    "--evaluate_every=25",
+    "--checkpoint_every=20",
+    "--summary_every=10",
+    "--steps_per_loop=7",
+    "--warmup_steps=10",
+    "--clip_norm=0.5",
+    "--keep_checkpoints=5",
+)
+
+
+@pytest.fixture(scope="session")
+def short_run():
+    """The flags of `trained`, without its folders."""
+    return SHORT_RUN
+
+
+@pytest.fixture(scope="session")
+def trained(data_dir, run_command, tmp_path_factory):
+    """Folder of a run that `train` made in a process of its own, never stopped; not to be changed."""
+    folder = tmp_path_factory.mktemp("runs") / "trained"
+    done = run_command("train", f"--data_dir={data_dir}", f"--model_dir={folder}", *SHORT_RUN)
+    assert done.status == 0, done.err
+    (folder / "stdout").write_text(done.out)
+    (folder / "stderr").write_text(done.err)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def checkpoint():
+    """Reads a checkpoint with TensorFlow's own reader: `checkpoint(folder, step)`, arrays by key."""
+    import tensorflow as tf
+
+    def read(run, step, folder="checkpoints"):
+        reader = tf.train.load_checkpoint(str(run / folder / f"ckpt-{step}"))
+        return {key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map()}
+
+    return read

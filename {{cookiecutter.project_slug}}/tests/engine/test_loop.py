@@ -1,0 +1,150 @@
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from {{ cookiecutter.__package_name }}.engine import loop
+
+
+def recorded(first, last, steps_per_loop, actions, **options):
+    """Runs a loop that takes no steps; returns (what was done, in order) and where it ended."""
+    done = []
+    end = loop.run(
+        lambda step, count: done.append(("take", step, count)),
+        first_step=first,
+        last_step=last,
+        steps_per_loop=steps_per_loop,
+        actions=[
+            loop.Action(every, lambda step, name=name: done.append((name, step)), at_end)
+            for name, every, at_end in actions
+        ],
+        **options,
+    )
+    return done, end
+
+
+ACTIONS = [("evaluate", 6, True), ("save", 10, True), ("draw", 4, False)]
+
+
+@pytest.mark.parametrize("steps_per_loop", [1, 2, 3, 5, 7, 50, 1000])
+@pytest.mark.parametrize("first", [0, 1, 6, 17])
+def test_actions_fall_on_exact_multiples_whatever_the_loop_length_and_start(first, steps_per_loop):
+    done, end = recorded(first, 25, steps_per_loop, ACTIONS)
+    assert end == 25
+    expected = [
+        (name, step)
+        for step in range(first + 1, 26)
+        for name, every, at_end in ACTIONS
+        if step % every == 0 or (at_end and step == 25)
+    ]
+    assert [entry for entry in done if entry[0] != "take"] == expected
+
+
+@pytest.mark.parametrize("steps_per_loop", [1, 3, 7, 50])
+def test_every_step_is_taken_once_in_loops_of_at_most_the_length_asked_for(steps_per_loop):
+    done, _ = recorded(3, 25, steps_per_loop, ACTIONS)
+    loops = [entry[1:] for entry in done if entry[0] == "take"]
+    taken = [step for start, count in loops for step in range(start, start + count)]
+    assert taken == list(range(3, 25))
+    assert max(count for _, count in loops) <= steps_per_loop
+
+
+def test_loops_are_as_long_as_the_actions_allow():
+    done, _ = recorded(0, 20, 50, [("save", 8, False)])
+    assert [entry for entry in done if entry[0] == "take"] == [
+        ("take", 0, 8),
+        ("take", 8, 8),
+        ("take", 16, 4),
+    ]
+
+
+def test_an_action_at_the_end_is_done_once_when_the_end_is_a_multiple():
+    done, _ = recorded(0, 12, 50, [("save", 6, True)])
+    assert [entry for entry in done if entry[0] == "save"] == [("save", 6), ("save", 12)]
+
+
+def test_nothing_is_done_when_no_step_is_left():
+    assert recorded(12, 12, 5, ACTIONS) == ([], 12)
+    assert recorded(13, 12, 5, ACTIONS) == ([], 13)
+
+
+def test_a_stop_comes_between_two_loops_and_leaves_the_end_undone():
+    asked = threading.Event()
+    taken = []
+
+    def take(step, count):
+        taken.append((step, count))
+        if step >= 10:
+            asked.set()
+
+    saved = []
+    end = loop.run(
+        take,
+        first_step=0,
+        last_step=1000,
+        steps_per_loop=5,
+        actions=[loop.Action(400, saved.append, at_end=True)],
+        stop=asked.is_set,
+    )
+    assert end == 15
+    assert taken == [(0, 5), (5, 5), (10, 5)]
+    assert saved == []
+
+
+def script(body):
+    """Runs a script that sends itself signals inside `stop_signals`."""
+    head = (
+        "import os, signal, time\n"
+        f"from {loop.__package__} import loop\n"
+        "with loop.stop_signals() as asked:\n"
+    )
+    body = "".join(f"    {line}\n" for line in body.splitlines())
+    return subprocess.run(
+        [sys.executable, "-c", head + body + "print('left in order')"],
+        env={"PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_the_first_signal_asks_to_stop_and_interrupts_nothing(name):
+    done = script(f"os.kill(os.getpid(), signal.{name})\nassert asked.wait(10)")
+    assert (done.returncode, done.stdout) == (0, "left in order\n"), done.stderr
+
+
+@pytest.mark.parametrize(("name", "number"), [("SIGTERM", 15), ("SIGINT", 2)])
+def test_the_second_signal_ends_the_process_at_once_with_128_plus_its_number(name, number):
+    done = script(
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+        "assert asked.wait(10)\n"
+        f"os.kill(os.getpid(), signal.{name})\n"
+        "time.sleep(30)"
+    )
+    assert (done.returncode, done.stdout) == (128 + number, "")
+
+
+def test_the_second_signal_does_not_wait_for_code_that_is_not_python():
+    # A match that backtracks for ages stands for a graph loop: Python runs no handler meanwhile.
+    done = script(
+        "import re, threading\n"
+        "threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGTERM)).start()\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+        "assert asked.wait(10)\n"
+        "ended = threading.Event()\n"
+        "import hashlib\n"
+        "hashlib.pbkdf2_hmac('sha256', b'a', b'b', 2_000_000_000)"
+    )
+    assert done.returncode == 128 + 15
+
+
+def test_handlers_are_put_back_when_the_block_ends():
+    done = script("asked.set()\n" + "pass")
+    assert done.returncode == 0
+    before = loop.signal.getsignal(loop.signal.SIGTERM)
+    with loop.stop_signals():
+        assert loop.signal.getsignal(loop.signal.SIGTERM) is not before
+    assert loop.signal.getsignal(loop.signal.SIGTERM) is before

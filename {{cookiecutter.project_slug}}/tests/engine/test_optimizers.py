@@ -1,0 +1,86 @@
+import math
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from {{ cookiecutter.__package_name }}.engine import optimizers
+from {{ cookiecutter.__package_name }}.engine.options import OPTIMIZERS, SCHEDULES, OptimizerOptions
+
+
+def rates(**options):
+    schedule = optimizers.Schedule(OptimizerOptions(**options))
+    return [float(schedule(step)) for step in range(130)]
+
+
+def test_a_constant_rate_stays():
+    assert rates(schedule="constant", learning_rate=0.25) == [0.25] * 130
+
+
+def test_warm_up_rises_in_a_line_and_ends_at_the_peak():
+    expected = [0.5 * min(1, (step + 1) / 11) for step in range(130)]
+    assert rates(schedule="constant", learning_rate=0.5, warmup_steps=10) == pytest.approx(expected)
+
+
+def test_cosine_falls_from_the_end_of_the_warm_up_to_zero_at_the_end_of_training():
+    def formula(step):
+        if step < 20:
+            return 0.4 * (step + 1) / 21
+        return 0.4 * (1 + math.cos(math.pi * min(1, (step - 20) / 80))) / 2
+
+    result = rates(schedule="cosine", learning_rate=0.4, warmup_steps=20, train_steps=100)
+    assert result == pytest.approx([formula(step) for step in range(130)], abs=1e-7)
+    assert result[60] == pytest.approx(0.2)
+    assert result[100:] == pytest.approx([0] * 30, abs=1e-7)
+
+
+def test_a_warm_up_longer_than_training_is_no_division_by_zero():
+    result = rates(schedule="cosine", learning_rate=1.0, warmup_steps=50, train_steps=50)
+    assert np.all(np.isfinite(result))
+
+
+def built(name, **options):
+    weights = keras.Variable([1.0, -2.0], name="weights")
+    options = OptimizerOptions(name=name, learning_rate=0.1, **options)
+    return weights, optimizers.build(options, [weights])
+
+
+def updated(name, *gradients, **options):
+    weights, optimizer = built(name, **options)
+    for gradient in gradients:
+        optimizer.apply([tf.constant(gradient)], [weights])
+    return weights.numpy()
+
+
+def test_sgd_subtracts_rate_times_gradient():
+    assert updated("sgd", [1.0, 3.0]) == pytest.approx([0.9, -2.3])
+
+
+def test_momentum_adds_up_gradients():
+    # velocity: -0.1, then 0.8 * -0.1 - 0.1 * 2 = -0.28
+    assert updated("momentum", [1.0, 0.0], [2.0, 0.0], momentum=0.8) == pytest.approx([0.62, -2.0])
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw"])
+def test_the_first_step_of_adam_is_as_long_as_the_rate(name):
+    assert updated(name, [1e-3, -7.0]) == pytest.approx([0.9, -1.9], abs=2e-2)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_builds_and_its_rate_is_no_variable_of_a_checkpoint(name, schedule):
+    _, optimizer = built(name, schedule=schedule)
+    paths = [variable.path for variable in optimizer.variables]
+    assert not [path for path in paths if "learning_rate" in path]
+    assert len(set(paths)) == len(paths)
+    assert [path for path in paths if "weights" in path] or name == "sgd"
+
+
+def test_the_rate_in_use_is_that_of_the_number_of_steps_taken():
+    weights, optimizer = built("sgd", warmup_steps=3)
+    used = []
+    for _ in range(5):
+        used.append(float(optimizer.learning_rate))
+        optimizer.apply([tf.constant([0.0, 0.0])], [weights])
+    assert used == pytest.approx([0.025, 0.05, 0.075, 0.1, 0.1])
