@@ -26,8 +26,11 @@ src/PACKAGE/engine/batches.py
 src/PACKAGE/engine/command.py
 src/PACKAGE/engine/dataset.py
 src/PACKAGE/engine/errors.py
+src/PACKAGE/engine/events.py
+src/PACKAGE/engine/files.py
 src/PACKAGE/engine/gradients.py
 src/PACKAGE/engine/loop.py
+src/PACKAGE/engine/manifest.py
 src/PACKAGE/engine/optimizers.py
 src/PACKAGE/engine/options.py
 src/PACKAGE/engine/placement.py
@@ -41,7 +44,9 @@ src/PACKAGE/engine/state.py
 src/PACKAGE/engine/steps.py
 src/PACKAGE/engine/summaries.py
 src/PACKAGE/engine/tfrecord.py
+src/PACKAGE/engine/trainable.py
 src/PACKAGE/engine/training.py
+src/PACKAGE/engine/warm_start.py
 src/PACKAGE/evaluate.py
 src/PACKAGE/flags.py
 src/PACKAGE/model.py
@@ -49,12 +54,34 @@ src/PACKAGE/prepare.py
 src/PACKAGE/sources.py
 src/PACKAGE/train.py
 src/PACKAGE/vocab.py
+tests/conftest.py
+tests/engine/test_batches.py
+tests/engine/test_command.py
 tests/engine/test_dataset.py
+tests/engine/test_events.py
+tests/engine/test_files.py
+tests/engine/test_gradients.py
+tests/engine/test_loop.py
+tests/engine/test_manifest.py
+tests/engine/test_optimizers.py
+tests/engine/test_placement.py
+tests/engine/test_progress.py
+tests/engine/test_random.py
 tests/engine/test_records.py
 tests/engine/test_replacing.py
+tests/engine/test_saver.py
 tests/engine/test_splits.py
+tests/engine/test_state.py
+tests/engine/test_summaries.py
+tests/engine/test_training.py
+tests/test_data.py
+tests/test_evaluate.py
+tests/test_flags.py
+tests/test_model.py
 tests/test_prepare.py
 tests/test_sources.py
+tests/test_train.py
+tests/test_vocab.py
 """
 CI_FILES = {"github": [".github/workflows/ci.yml"], "none": []}
 LICENSE_LINES = {

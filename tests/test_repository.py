@@ -24,6 +24,19 @@ def test_checks_change_nothing(template: Path) -> None:
     assert run("git", "diff", "--name-only", folder=template).stdout == ""
 
 
+def test_generated_tests_hold_no_template_language_but_the_name_of_the_package() -> None:
+    """Doubled braces in an f-string would be rendered away: name the line instead of failing in a bake."""
+    allowed = "{{ cookiecutter.__package_name }}"
+    [tests] = REPOSITORY.glob("{{*}}/tests")
+    found = [
+        f"{path.relative_to(tests)}:{number}: {line.strip()}"
+        for path in sorted(tests.rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if re.search(r"\{\{|\{%|\{#", line.replace(allowed, ""))
+    ]
+    assert found == []
+
+
 def test_tools_have_one_version_here_and_in_generated_projects(bake: Bake) -> None:
     ours = pins((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     theirs = pins(bake().read("pyproject.toml"))

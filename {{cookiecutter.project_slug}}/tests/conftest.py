@@ -76,6 +76,13 @@ def run_command(run_python):
 
 
 @pytest.fixture
+def saved_flags():
+    """Puts all flags back as they were when the test ends."""
+    with flagsaver.flagsaver():
+        yield
+
+
+@pytest.fixture
 def command_line(capfd, monkeypatch):
     """Runs a command with its command line in this process; flags are put back afterwards."""
 
@@ -83,11 +90,14 @@ def command_line(capfd, monkeypatch):
         module = importlib.import_module(f"{PACKAGE}.{name}")
         monkeypatch.setattr(sys, "argv", [module.__file__, *arguments])
         capfd.readouterr()
-        with flagsaver.flagsaver(), pytest.raises(SystemExit) as ended:
+        with flagsaver.flagsaver():
             absl_flags.FLAGS.unparse_flags()
-            command.run(module.main, getattr(flags, name.upper()))
+            with pytest.raises(SystemExit) as ended:
+                command.run(module.main, getattr(flags, name.upper()))
         code = ended.value.code
-        return Finished(code if isinstance(code, int) else int(code is not None), *capfd.readouterr())
+        return Finished(
+            code if isinstance(code, int) else int(code is not None), *capfd.readouterr()
+        )
 
     return run
 
@@ -130,5 +140,22 @@ def checkpoint():
     def read(run, step, folder="checkpoints"):
         reader = tf.train.load_checkpoint(str(run / folder / f"ckpt-{step}"))
         return {key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map()}
+
+    return read
+
+
+@pytest.fixture(scope="session")
+def event_values():
+    """Reads the event files in a folder with TensorBoard's reader: (tag, step, value) in order."""
+    import tensorflow as tf
+    from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+    def read(folder):
+        return [
+            (value.tag, event.step, tf.make_ndarray(value.tensor))
+            for path in sorted(folder.glob("events.out.tfevents.*"))
+            for event in EventFileLoader(str(path)).Load()
+            for value in event.summary.value
+        ]
 
     return read

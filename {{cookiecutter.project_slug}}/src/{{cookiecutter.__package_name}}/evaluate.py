@@ -14,6 +14,7 @@ def main(_: Sequence[str]) -> None:
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
     from .engine import batches, placement, saver, steps
     from .engine import dataset as datasets
+    from .engine.files import write_text
     from .model import Model
 
     model_dir, split = flags.MODEL_DIR.value, flags.SPLIT.value
@@ -21,10 +22,8 @@ def main(_: Sequence[str]) -> None:
     dataset = datasets.load(flags.DATA_DIR.value)
     strategy = placement.strategy(flags.placement_options())
     with strategy.scope():
-        model = Model.for_dataset(dataset, optimizer=flags.optimizer_options(train_steps=1))
-        saver.restore_run(
-            model_dir, saver.variables_of(model), best=flags.CHECKPOINT.value == "best"
-        )
+        model = Model.for_dataset(dataset)
+        saver.restore_run(model_dir, model, best=flags.CHECKPOINT.value == "best")
     evaluation = batches.evaluation(
         batches.open_split(dataset, split), strategy, batch_size=flags.BATCH_SIZE.value
     )
@@ -33,8 +32,7 @@ def main(_: Sequence[str]) -> None:
         vocab.global_step: int(model.optimizer.iterations.numpy()),
         **steps.make_evaluate(model, strategy)(evaluation),
     }
-    path = Path(model_dir) / f"evaluation-{split}.json"
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    write_text(Path(model_dir) / f"evaluation-{split}.json", json.dumps(result, indent=2) + "\n")
     command.print_result(result)
 
 

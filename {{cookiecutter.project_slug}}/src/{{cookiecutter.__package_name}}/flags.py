@@ -4,6 +4,7 @@ This is the only module that defines flags, and only entry points read them; eve
 option objects that are made here. No TensorFlow is imported, so that ``--help`` answers at once.
 """
 
+import math
 import re
 
 from absl import flags
@@ -11,6 +12,15 @@ from absl import flags
 from .engine import options
 
 _PLACEMENT = r"auto|cpu(:[1-9]\d*)?|gpu(:\d+(,\d+)*)?"
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
+
 
 DATA_DIR = flags.DEFINE_string(
     "data_dir", "data", "Folder with the TFRecord shards and dataset.json that `prepare` wrote."
@@ -183,6 +193,12 @@ CHECKPOINT_EVERY = flags.DEFINE_integer(
     "Save on every multiple of this many steps, and at the end.",
     lower_bound=1,
 )
+CHECKPOINT_SECONDS = flags.DEFINE_float(
+    "checkpoint_seconds",
+    600.0,
+    "Save also when the last checkpoint is this old: the most work, in seconds, that a crash costs.",
+    lower_bound=0.001,
+)
 KEEP_CHECKPOINTS = flags.DEFINE_integer(
     "keep_checkpoints", 3, "Number of newest checkpoints to keep.", lower_bound=1
 )
@@ -201,10 +217,69 @@ EVALUATE_EVERY = flags.DEFINE_integer(
     "Evaluate the validation split on every multiple of this many steps, and at the end.",
     lower_bound=1,
 )
+EARLY_STOP_PATIENCE = flags.DEFINE_integer(
+    "early_stop_patience",
+    0,
+    "End training after this many evaluations in a row without a new best; 0 never.",
+    lower_bound=0,
+)
+CONTINUE_ON_NEW_DATA = flags.DEFINE_bool(
+    "continue_on_new_data",
+    False,
+    "Go on with the weights, optimizer and step of a run on other data, seed or batch size, which is "
+    "begun anew; without it such a run is refused, since it would be neither the old nor a new one.",
+)
+
+# Starting from another training's values
+WARM_START_FROM = flags.DEFINE_string(
+    "warm_start_from",
+    None,
+    "Start from the weights of this run, folder of checkpoints or checkpoint (`.../ckpt-500`); a run "
+    "that has a checkpoint of its own goes on from that.",
+)
+WARM_START_INCLUDE = flags.DEFINE_multi_string(
+    "warm_start_include",
+    [],
+    "Take only variables whose whole path matches this regular expression; may be repeated.",
+)
+WARM_START_EXCLUDE = flags.DEFINE_multi_string(
+    "warm_start_exclude",
+    [],
+    "Leave out variables whose whole path matches this regular expression; may be repeated.",
+)
+WARM_START_MAP = flags.DEFINE_multi_string(
+    "warm_start_map",
+    [],
+    "Another name in the checkpoint, as old=new: a variable (`old/kernel=new/kernel`) or a whole "
+    "layer (`old=new`); may be repeated.",
+)
+TRAINABLE = flags.DEFINE_string(
+    "trainable",
+    "",
+    "Train only variables whose whole path matches this regular expression (`logits/.*`); empty "
+    "trains all. A layer without a trained variable runs as in inference.",
+)
+for _name in ("warm_start_include", "warm_start_exclude"):
+    flags.register_validator(
+        _name,
+        lambda values: all(_is_pattern(value) for value in values),
+        message="must be regular expressions",
+    )
+flags.register_validator(
+    "trainable", lambda value: _is_pattern(value), message="must be a regular expression"
+)
+flags.register_validator(
+    "warm_start_map",
+    lambda values: all(re.fullmatch(r"[^=]+=[^=]+", value) for value in values),
+    message="must be old=new",
+)
 
 # evaluate
 SPLIT = flags.DEFINE_enum(
-    "split", "validation", ["train", "validation", "test"], "Split to evaluate."
+    "split",
+    "validation",
+    ["train", "validation", "test"],
+    "Split to evaluate; `test` is for the final figure, not for choosing settings.",
 )
 CHECKPOINT = flags.DEFINE_enum(
     "checkpoint",
@@ -212,6 +287,15 @@ CHECKPOINT = flags.DEFINE_enum(
     ["newest", "best"],
     "Which checkpoint of the run to take; best is by validation error.",
 )
+
+# Not a number (nan) passes any bound, and no setting here means anything when infinite.
+for _flag in flags.FLAGS.flags_by_module_dict()[__name__]:
+    if isinstance(_flag.parser, flags.FloatParser):
+        flags.register_validator(
+            _flag.name,
+            lambda value: value is None or math.isfinite(value),
+            message="must be a finite number",
+        )
 
 # What belongs to which command: `--help` lists these, and any other is refused.
 PREPARE = (
@@ -229,7 +313,9 @@ TRAIN = (
     *(DATA_DIR, MODEL_DIR, DROPOUT_RATE, AUGMENT, BATCH_SIZE, LIMIT_EXAMPLES),
     *(TRAIN_STEPS, EPOCHS, STEPS_PER_LOOP, SEED, DETERMINISTIC),
     *(OPTIMIZER, LEARNING_RATE, LEARNING_RATE_SCHEDULE, WARMUP_STEPS, MOMENTUM, CLIP_NORM),
-    *(CHECKPOINT_EVERY, KEEP_CHECKPOINTS, KEEP_BEST, SUMMARY_EVERY, EVALUATE_EVERY),
+    *(CHECKPOINT_EVERY, CHECKPOINT_SECONDS, KEEP_CHECKPOINTS, KEEP_BEST),
+    *(SUMMARY_EVERY, EVALUATE_EVERY, EARLY_STOP_PATIENCE, CONTINUE_ON_NEW_DATA),
+    *(WARM_START_FROM, WARM_START_INCLUDE, WARM_START_EXCLUDE, WARM_START_MAP, TRAINABLE),
     *_PLACE,
 )
 EVALUATE = (MODEL_DIR, DATA_DIR, SPLIT, CHECKPOINT, BATCH_SIZE, *_PLACE)
@@ -270,8 +356,11 @@ def loop_options(train_steps: int) -> options.LoopOptions:
         train_steps=train_steps,
         steps_per_loop=STEPS_PER_LOOP.value,
         checkpoint_every=CHECKPOINT_EVERY.value,
+        checkpoint_seconds=CHECKPOINT_SECONDS.value,
         keep_checkpoints=KEEP_CHECKPOINTS.value,
         keep_best=KEEP_BEST.value,
         summary_every=SUMMARY_EVERY.value,
         evaluate_every=EVALUATE_EVERY.value,
+        early_stop_patience=EARLY_STOP_PATIENCE.value,
+        continue_on_new_data=CONTINUE_ON_NEW_DATA.value,
     )

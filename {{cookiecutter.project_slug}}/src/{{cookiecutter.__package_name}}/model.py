@@ -15,6 +15,7 @@ import tensorflow as tf
 from .engine import gradients, optimizers, random
 from .engine.dataset import Dataset
 from .engine.options import OptimizerOptions
+from .engine.trainable import freeze_others
 from .vocab import vocab
 
 
@@ -64,6 +65,7 @@ class Model(tf.Module):
         stddev: Sequence[float] = (255.0,),
         dropout_rate: float = 0.0,
         optimizer: OptimizerOptions | None = None,
+        trainable: str = "",
         seed: int = 0,
     ) -> None:
         """Makes the network and its optimizer, in the current distribution strategy.
@@ -75,6 +77,7 @@ class Model(tf.Module):
             stddev: standard deviation of each channel, likewise.
             dropout_rate: share of activations dropped in training.
             optimizer: how gradients become updates.
+            trainable: regular expression for the paths of the variables to train; empty trains all.
             seed: decides the initial weights and every draw in training.
         """
         super().__init__(name="model")
@@ -85,6 +88,7 @@ class Model(tf.Module):
         self.network = network(
             image_shape, classes, mean=mean, stddev=stddev, dropout_rate=dropout_rate
         )
+        freeze_others(self.network, trainable)
         self.optimizer = optimizers.build(self.options, self.network.trainable_variables)
 
     @classmethod

@@ -3,6 +3,8 @@
 import dataclasses
 from collections.abc import Sequence
 
+from absl import logging
+
 from . import flags
 from .engine import command
 
@@ -13,36 +15,62 @@ def main(_: Sequence[str]) -> int:
     from . import data
     from .engine import batches, placement, training
     from .engine import dataset as datasets
+    from .engine.manifest import Manifest
+    from .engine.warm_start import warm_start
     from .model import Model
 
+    model_dir = flags.MODEL_DIR.value
     dataset = datasets.load(flags.DATA_DIR.value)
-    train_split_size = min(
-        dataset.splits["train"].examples,
-        flags.LIMIT_EXAMPLES.value or dataset.splits["train"].examples,
-    )
-    train_steps = flags.train_steps(train_split_size)
-    with training.lock_folder(flags.MODEL_DIR.value):
-        command.write_flags(flags.MODEL_DIR.value, flags.TRAIN)
+    with training.lock_folder(model_dir):
         strategy = placement.strategy(flags.placement_options())
+        train_split = batches.open_split(dataset, "train", limit=flags.LIMIT_EXAMPLES.value)
+        train_steps = flags.train_steps(train_split.examples)
         with strategy.scope():
             model = Model.for_dataset(
                 dataset,
                 dropout_rate=flags.DROPOUT_RATE.value,
                 optimizer=flags.optimizer_options(train_steps),
+                trainable=flags.TRAINABLE.value,
                 seed=flags.SEED.value,
             )
         trainer = training.Trainer(
             model,
             strategy=strategy,
-            train_split=batches.open_split(dataset, "train", limit=flags.LIMIT_EXAMPLES.value),
+            dataset=dataset,
+            train_split=train_split,
             validation_split=batches.open_split(dataset, "validation"),
-            model_dir=flags.MODEL_DIR.value,
+            model_dir=model_dir,
             batch_size=flags.BATCH_SIZE.value,
             seed=flags.SEED.value,
             options=flags.loop_options(train_steps),
             augment=data.augment if flags.AUGMENT.value else None,
         )
-        outcome = trainer.run()
+        if flags.WARM_START_FROM.value and not trainer.resumed:
+            with strategy.scope():
+                warm_start(
+                    model.network,
+                    flags.WARM_START_FROM.value,
+                    include=flags.WARM_START_INCLUDE.value,
+                    exclude=flags.WARM_START_EXCLUDE.value,
+                    names=dict(entry.split("=") for entry in flags.WARM_START_MAP.value),
+                )
+        if trainer.why_finished:
+            step = trainer.first_step
+            logging.info("%s is finished at step %d: %s", model_dir, step, trainer.why_finished)
+            outcome = trainer.outcome(step)
+        else:
+            changed = command.write_flags(model_dir, flags.TRAIN)
+            manifest = Manifest(
+                model_dir,
+                strategy=strategy,
+                deterministic=flags.DETERMINISTIC.value,
+                data=trainer.state.data,
+            )
+            start = "resume" if trainer.resumed else "start"
+            manifest.record(start, trainer.first_step, changed_flags=changed)
+            outcome = trainer.run()
+            end = "stop" if outcome.stopped else "finish"
+            manifest.record(end, outcome.global_step, result=dataclasses.asdict(outcome))
     result = dataclasses.asdict(outcome)
     stopped = result.pop("stopped")
     command.print_result(result)

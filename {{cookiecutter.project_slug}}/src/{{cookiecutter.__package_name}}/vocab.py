@@ -54,11 +54,8 @@ class Vocabulary(NamedTuple):
     global_step: str = "global_step"
     """Number of training steps taken since the first start of the run."""
 
-    best_error: str = "best_error"
-    """Lowest validation errors of the run so far."""
-
-    best_step: str = "best_step"
-    """Steps of the evaluations with the lowest validation errors."""
+    state: str = "state"
+    """What a run knows beside its variables; see ``engine/state.py``."""
 
     examples_per_second: str = "examples_per_second"
     """Training throughput over all replicas."""

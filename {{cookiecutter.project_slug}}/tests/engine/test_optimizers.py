@@ -6,7 +6,11 @@ import pytest
 import tensorflow as tf
 
 from {{ cookiecutter.__package_name }}.engine import optimizers
-from {{ cookiecutter.__package_name }}.engine.options import OPTIMIZERS, SCHEDULES, OptimizerOptions
+from {{ cookiecutter.__package_name }}.engine.options import (
+    OPTIMIZERS,
+    SCHEDULES,
+    OptimizerOptions,
+)
 
 
 def rates(**options):
@@ -42,8 +46,8 @@ def test_a_warm_up_longer_than_training_is_no_division_by_zero():
 
 def built(name, **options):
     weights = keras.Variable([1.0, -2.0], name="weights")
-    options = OptimizerOptions(name=name, learning_rate=0.1, **options)
-    return weights, optimizers.build(options, [weights])
+    chosen = OptimizerOptions(name=name, learning_rate=0.1, **options)
+    return weights, optimizers.build(chosen, [weights])
 
 
 def updated(name, *gradients, **options):

@@ -33,7 +33,9 @@ def test_draws_are_spread_evenly_over_zero_to_one():
     assert np.histogram(drawn, bins=10, range=(0, 1))[0] == pytest.approx(5000, rel=0.06)
 
 
-@pytest.mark.parametrize("other", [{"seed": 4}, {"step": 8}, {"purpose": "dropout_2"}, {"first": 64}])
+@pytest.mark.parametrize(
+    "other", [{"seed": 4}, {"step": 8}, {"purpose": "dropout_2"}, {"first": 64}]
+)
 def test_another_seed_step_purpose_or_position_draws_independently(other):
     correlation = np.corrcoef(draw([64, 40]).ravel(), draw([64, 40], **other).ravel())[0, 1]
     assert abs(correlation) < 0.08

@@ -227,6 +227,6 @@ class CountedFile(tfrecord.File):
         CountedFile.open += 1
         CountedFile.opened += 1
 
-    def __del__(self):
-        super().__del__()
+    def __del__(self, *arguments):
+        super().__del__(*arguments)
         CountedFile.open -= 1

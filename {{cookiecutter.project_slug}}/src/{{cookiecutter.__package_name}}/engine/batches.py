@@ -72,6 +72,7 @@ def training(
     batch_size: int,
     seed: int,
     first_step: int = 0,
+    data_step: int = 0,
     augment: Augment | None = None,
 ) -> Any:
     """Returns an endless iterator over training batches from ``first_step`` on.
@@ -82,6 +83,7 @@ def training(
         batch_size: examples in a step over all replicas.
         seed: the run's seed.
         first_step: number of steps already taken.
+        data_step: step at which this data was begun.
         augment: called as ``augment(batch, seed, step, first)``; ``first`` is the position in the global batch
             of the first example in ``batch``.
 
@@ -96,7 +98,8 @@ def training(
         def part(number: tf.Tensor) -> Batch:
             step = number // local
             first = (context.input_pipeline_id * local + number % local) * share
-            batch = split.fetch(shuffled(step * batch_size + first, share, split.examples, seed))
+            start = (step - data_step) * batch_size + first
+            batch = split.fetch(shuffled(start, share, split.examples, seed))
             return augment(batch, seed, step, first) if augment else batch
 
         parts = tf.data.Dataset.range(first_step * local, 2**62)

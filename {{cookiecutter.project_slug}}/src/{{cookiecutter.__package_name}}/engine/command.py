@@ -12,6 +12,7 @@ from typing import Any
 from absl import app, flags, logging
 
 from .errors import UserError
+from .files import write_text
 
 FLAGS_FILE = "flags.txt"
 
@@ -65,8 +66,7 @@ def read_flags_of_run(model_dir: str) -> None:
         )
     taken = []
     for line in path.read_text(encoding="utf-8").splitlines():
-        name = line.removeprefix("--").partition("=")[0]
-        name = name if name in flags.FLAGS else name.removeprefix("no")
+        name = _flag_name(line)
         if name not in flags.FLAGS:
             logging.warning("%s: flag --%s no longer exists and is left out", path, name)
         elif not flags.FLAGS[name].present:
@@ -74,13 +74,41 @@ def read_flags_of_run(model_dir: str) -> None:
     flags.FLAGS([sys.argv[0], *taken])
 
 
-def write_flags(model_dir: str, key_flags: Sequence[flags.FlagHolder]) -> None:
-    """Writes the flag file that repeats the run: ``--flagfile=<model_dir>/flags.txt``."""
-    lines = [flags.FLAGS[holder.name].serialize() for holder in key_flags]
+def write_flags(model_dir: str, key_flags: Sequence[flags.FlagHolder]) -> dict[str, list[str]]:
+    """Writes the flag file that repeats the run: ``--flagfile=<model_dir>/flags.txt``.
+
+    Returns:
+        What differs from the flag file that was there: by flag, its line before and now.
+    """
     path = Path(model_dir) / FLAGS_FILE
-    beside = path.with_name(f".{FLAGS_FILE}.new")
-    beside.write_text("\n".join(line for line in lines if line) + "\n", encoding="utf-8")
-    beside.replace(path)
+    before = _by_name(path.read_text(encoding="utf-8") if path.exists() else "")
+    text = "".join(
+        f"{flags.FLAGS[holder.name].serialize()}\n"
+        for holder in key_flags
+        if flags.FLAGS[holder.name].serialize()
+    )
+    write_text(path, text)
+    now = _by_name(text)
+    return {
+        name: [before.get(name, ""), now.get(name, "")]
+        for name in sorted(before.keys() | now.keys())
+        if before and before.get(name) != now.get(name)
+    }
+
+
+def _by_name(text: str) -> dict[str, str]:
+    """Returns the lines of a flag file by the flag that they set."""
+    lines: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        lines.setdefault(_flag_name(line), []).append(line)
+    return {name: "\n".join(same) for name, same in lines.items()}
+
+
+def _flag_name(line: str) -> str:
+    """Returns the name of the flag that a line of a flag file sets; ``--noaugment`` sets ``augment``."""
+    name = line.removeprefix("--").partition("=")[0]
+    positive = name.removeprefix("no")
+    return positive if name not in flags.FLAGS and positive in flags.FLAGS else name
 
 
 def _refuse_foreign(arguments: Sequence[str], key_flags: Sequence[flags.FlagHolder]) -> None:

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -27,6 +28,9 @@ class Action:
     at_end: bool = False
     """Whether it is done after the last step too, when that is no multiple."""
 
+    seconds: float = float("inf")
+    """Also done at the end of the graph loop in which it was not done for so long."""
+
 
 def run(
     take_steps: Callable[[int, int], None],
@@ -36,6 +40,7 @@ def run(
     steps_per_loop: int,
     actions: Sequence[Action],
     stop: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.monotonic,
 ) -> int:
     """Takes steps until ``last_step``, or until ``stop()``, and returns the number of steps taken.
 
@@ -46,16 +51,20 @@ def run(
         steps_per_loop: the most steps to take in one call.
         actions: run in this order wherever several fall on one step.
         stop: asked before each call.
+        clock: returns seconds.
     """
     step = first_step
+    done = [clock()] * len(actions)
     while step < last_step and not stop():
         ahead = [action.every - step % action.every for action in actions]
         count = min(steps_per_loop, last_step - step, *ahead)
         take_steps(step, count)
         step += count
-        for action in actions:
-            if step % action.every == 0 or (action.at_end and step == last_step):
+        for i, action in enumerate(actions):
+            is_last = action.at_end and step == last_step
+            if step % action.every == 0 or is_last or clock() - done[i] >= action.seconds:
                 action.run(step)
+                done[i] = clock()
     return step
 
 

@@ -36,7 +36,10 @@ class LoopOptions:
     train_steps: int = DEFAULT_TRAIN_STEPS
     steps_per_loop: int = 50
     checkpoint_every: int = 500
+    checkpoint_seconds: float = 600.0
     keep_checkpoints: int = 3
     keep_best: int = 1
     summary_every: int = 50
     evaluate_every: int = 100
+    early_stop_patience: int = 0
+    continue_on_new_data: bool = False

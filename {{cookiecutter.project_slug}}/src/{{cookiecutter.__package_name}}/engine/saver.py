@@ -22,6 +22,7 @@ from absl import logging
 
 from ..vocab import per_variable, vocab
 from .errors import UserError
+from .state import State
 
 NEWEST = "checkpoints"
 """Folder in a run with the newest checkpoints."""
@@ -32,14 +33,14 @@ _INDEX = re.compile(r"ckpt-(\d+)\.index")
 _WRITING = ".writing"
 
 
-def variables_of(model: Any) -> dict[str, tf.Variable]:
-    """Returns all variables of a model by their keys: of its network, of its optimizer, and its step."""
+def variables_of(model: Any, *, optimizer: bool = True) -> dict[str, tf.Variable]:
+    """Returns the variables of a model by their keys: its network's, its step and its optimizer's."""
     named = {per_variable(vocab.inference, v.path): v.value for v in model.network.variables}
-    for v in model.optimizer.variables:
-        if v is model.optimizer.iterations:
-            named[vocab.global_step] = v.value
-        else:
-            named[per_variable(vocab.optimizer, v.path)] = v.value
+    named[vocab.global_step] = model.optimizer.iterations.value
+    if optimizer:
+        for v in model.optimizer.variables:
+            if v is not model.optimizer.iterations:
+                named[per_variable(vocab.optimizer, v.path)] = v.value
     return named
 
 
@@ -50,22 +51,47 @@ def steps_in(folder: Path) -> list[int]:
     return sorted(int(m[1]) for p in folder.iterdir() if (m := _INDEX.fullmatch(p.name)))
 
 
-def restore_run(
-    model_dir: str, variables: Mapping[str, tf.Variable], *, best: bool = False
-) -> dict[str, np.ndarray]:
-    """Sets ``variables`` to the newest, or the best, checkpoint of a run; returns its other values.
+def restore_run(model_dir: str, model: Any, *, best: bool = False) -> State:
+    """Sets a model's network and step to the newest, or the best, checkpoint of a run.
+
+    Returns:
+        The state that was saved with it.
 
     Raises:
         UserError: the run has no such checkpoint, or it belongs to another model.
     """
     folder = Path(model_dir) / (BEST if best else NEWEST)
-    saver = Saver(folder, variables)
+    saver = Saver(folder, variables_of(model, optimizer=False))
     restored = saver.restore()
     if restored is None:
         raise UserError(f"--model_dir={model_dir}: no checkpoint in {folder}; train first")
     if best:  # the newest of the best need not be the best of all
-        restored = saver.restore(int(restored[vocab.best_step][0])) or restored
+        (_, step), *_ = restored.best
+        restored = saver.restore(step) or restored
     return restored
+
+
+def save_variables(
+    path: str | Path, variables: Mapping[str, tf.Variable], *, include: str = ".*"
+) -> list[str]:
+    """Writes a checkpoint of some variables at once, for ``--warm_start_from`` or another program.
+
+    Args:
+        path: of the checkpoint, without the ending: ``backbone/ckpt-0``.
+        variables: by key, as ``variables_of`` returns them.
+        include: regular expression for the whole keys to save.
+
+    Returns:
+        The keys that were saved.
+
+    Raises:
+        UserError: no key matches.
+    """
+    chosen = {k: v for k, v in variables.items() if re.fullmatch(include, k)}
+    if not chosen:
+        raise UserError(f"{include!r} matches none of {', '.join(variables)}")
+    _write_tensors(Path(path), {k: _on_first_replica(v).read_value() for k, v in chosen.items()})
+    return list(chosen)
 
 
 class Saver:
@@ -78,19 +104,19 @@ class Saver:
         self._thread: threading.Thread | None = None
         self._error: UserError | None = None
 
-    def save(self, step: int, extra: Mapping[str, Any], keep: Sequence[int] | int) -> None:
+    def save(self, step: int, state: State, keep: Sequence[int] | int) -> None:
         """Saves the variables as they are now, in a thread; ``wait`` returns when it is written.
 
         Args:
             step: names the checkpoint.
-            extra: further values, arrays or numbers, by key.
+            state: what goes with the variables.
             keep: after it is written, the steps to keep, or how many of the newest.
 
         Raises:
             UserError: this save or the one before could not be written.
         """
         self.wait()
-        tensors = {k: tf.convert_to_tensor(v) for k, v in extra.items()}
+        tensors = {vocab.state: tf.constant(state.to_json())}
         for key, variable in self._variables.items():
             tensors[key] = _on_first_replica(variable).read_value()
         self._thread = threading.Thread(
@@ -111,14 +137,14 @@ class Saver:
             error, self._error = self._error, None
             raise error
 
-    def restore(self, step: int | None = None) -> dict[str, np.ndarray] | None:
+    def restore(self, step: int | None = None) -> State | None:
         """Sets the variables to those of a checkpoint.
 
         Args:
             step: which; without it the newest that can be read.
 
         Returns:
-            What was saved as ``extra``; None if the folder holds no checkpoint.
+            The state that was saved with them; None if the folder holds no checkpoint.
 
         Raises:
             UserError: no checkpoint can be read, or it belongs to another model.
@@ -127,15 +153,16 @@ class Saver:
         unreadable = []
         for number in [step] if step is not None else reversed(steps_in(self.folder)):
             try:
-                values = _read(self.folder / f"ckpt-{number}")
-            except (tf.errors.OpError, ValueError, OSError, IndexError) as error:
+                values = read(self.folder / f"ckpt-{number}")
+                state = State.from_json(values[vocab.state])
+            except (tf.errors.OpError, ValueError, LookupError, TypeError) as error:
                 unreadable.append(f"ckpt-{number}: {_first_line(error)}")
                 logging.warning(
                     "%s is left out: unreadable checkpoint %s", self.folder, unreadable[-1]
                 )
                 continue
             self._assign(values, f"{self.folder}/ckpt-{number}")
-            return {k: v for k, v in values.items() if k not in self._variables}
+            return state
         if unreadable:
             raise UserError(
                 f"{self.folder}: no checkpoint can be read; {'; '.join(unreadable)}. Nothing was "
@@ -150,10 +177,15 @@ class Saver:
                 problems.append(f"{key} is missing")
             elif tuple(variable.shape) != values[key].shape:
                 problems.append(f"{key} is {list(values[key].shape)}, now {list(variable.shape)}")
+        kinds = {key.partition("/")[0] for key in self._variables}
+        for key in sorted(values.keys() - self._variables.keys()):
+            if key.partition("/")[0] in kinds:
+                problems.append(f"{key} is not in this model")
         if problems:
             raise UserError(
                 f"{origin} belongs to another model ({'; '.join(problems[:5])}"
-                f"{'; ...' if len(problems) > 5 else ''}); use another --model_dir"
+                f"{'; ...' if len(problems) > 5 else ''}); use another --model_dir, with "
+                "--warm_start_from to take over what fits"
             )
         for key, variable in self._variables.items():
             variable.assign(values[key])
@@ -169,19 +201,7 @@ class Saver:
             )
             return
         try:
-            writing = self.folder / _WRITING
-            writing.mkdir(parents=True, exist_ok=True)
-            with tf.device("CPU:0"):
-                tf.raw_ops.SaveV2(
-                    prefix=str(writing / f"ckpt-{step}"),
-                    tensor_names=list(tensors),
-                    shape_and_slices=[""] * len(tensors),
-                    tensors=list(tensors.values()),
-                )
-            for path in sorted(writing.glob(f"ckpt-{step}.*")):  # "data" comes before "index"
-                _flush(path)
-                path.replace(self.folder / path.name)
-            _flush(self.folder)
+            _write_tensors(self.folder / f"ckpt-{step}", tensors)
             self._delete_others(keep)
         except (tf.errors.OpError, OSError) as error:
             self._error = UserError(
@@ -206,11 +226,34 @@ def _nonfinite(tensors: Mapping[str, tf.Tensor]) -> str | None:
     return None
 
 
+def _write_tensors(path: Path, tensors: Mapping[str, tf.Tensor]) -> None:
+    """Writes a checkpoint in a folder of its own and renames it to ``path``, the index last."""
+    writing = path.parent / _WRITING
+    writing.mkdir(parents=True, exist_ok=True)
+    with tf.device("CPU:0"):
+        tf.raw_ops.SaveV2(
+            prefix=str(writing / path.name),
+            tensor_names=list(tensors),
+            shape_and_slices=[""] * len(tensors),
+            tensors=list(tensors.values()),
+        )
+    for written in sorted(writing.glob(f"{path.name}.*")):  # "data" comes before "index"
+        _flush(written)
+        written.replace(path.parent / written.name)
+    _flush(path.parent)
+
+
 def _on_first_replica(variable: tf.Variable) -> tf.Variable:
     return tf.distribute.get_strategy().experimental_local_results(variable)[0]
 
 
-def _read(prefix: Path) -> dict[str, np.ndarray]:
+def read(prefix: Path) -> dict[str, Any]:
+    """Returns everything in a checkpoint, by key: arrays, and the bytes of texts.
+
+    Raises:
+        tf.errors.OpError: it is damaged.
+        ValueError: it does not exist.
+    """
     reader = tf.train.load_checkpoint(str(prefix))
     return {key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map()}
 
@@ -224,4 +267,5 @@ def _flush(path: Path) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    text = (str(error).splitlines() or [type(error).__name__])[0]
+    return re.sub(r"\{\{.*?\}\} | \[Op:\w+\]", "", text)  # TensorFlow's names of its own parts

@@ -1,41 +1,61 @@
-"""What a run knows beside its variables: the last figures and the best checkpoints."""
+"""What a run knows beside its variables; saved in the same checkpoint, so that the two cannot disagree."""
 
 import dataclasses
-from collections.abc import Mapping
+import json
 from typing import Any
 
-import numpy as np
 
-from ..vocab import vocab
+@dataclasses.dataclass(frozen=True)
+class DataPosition:
+    """Which data a run is reading, and since when: with the step, this is its place in the data."""
+
+    fingerprint: str
+    """Of the data set; see ``dataset.Dataset``."""
+
+    examples: int
+    """Number of training examples in use."""
+
+    batch_size: int
+    seed: int
+    first_step: int = 0
+    """Step at which this data was begun: 0, or where ``--continue_on_new_data`` took it up."""
 
 
 @dataclasses.dataclass
 class State:
-    """What a run knows beside its variables; part of every checkpoint."""
+    """The state of a run after some step."""
 
+    data: DataPosition
     loss: float = float("nan")
+    """Training loss of the last step."""
+
     error: float = float("nan")
+    """Validation error of the last evaluation."""
+
     best: tuple[tuple[float, int], ...] = ()
     """(validation error, step) of the best evaluations, the best first."""
 
-    def add(self, error: float, step: int, keep: int) -> bool:
-        """Takes an evaluation in; returns whether it is among the ``keep`` best. The earlier wins a tie."""
+    evaluations_since_best: int = 0
+
+    def add_evaluation(self, error: float, step: int, keep: int) -> bool:
+        """Takes an evaluation in; returns whether it is among the ``keep`` best.
+
+        Of two equal errors the earlier is better.
+        """
+        improved = not self.best or error < self.best[0][0]
         self.error = error
-        others = [entry for entry in self.best if entry[1] != step]
-        self.best = tuple(sorted([*others, (error, step)])[:keep])
+        self.evaluations_since_best = 0 if improved else self.evaluations_since_best + 1
+        self.best = tuple(sorted([*self.best, (error, step)])[:keep])
         return (error, step) in self.best
 
-    def as_values(self) -> dict[str, Any]:
-        """Returns it in the form that a checkpoint holds."""
-        return {
-            vocab.loss: np.float64(self.loss),
-            vocab.error: np.float64(self.error),
-            vocab.best_error: np.array([error for error, _ in self.best], np.float64),
-            vocab.best_step: np.array([step for _, step in self.best], np.int64),
-        }
+    def to_json(self) -> str:
+        """Returns the state as text; numbers keep all their bits."""
+        return json.dumps(dataclasses.asdict(self))
 
     @classmethod
-    def from_values(cls, values: Mapping[str, np.ndarray]) -> "State":
-        """Returns the state that ``as_values`` was made from."""
-        best = zip(values[vocab.best_error].tolist(), values[vocab.best_step].tolist(), strict=True)
-        return cls(float(values[vocab.loss]), float(values[vocab.error]), tuple(best))
+    def from_json(cls, text: str | bytes) -> "State":
+        """Returns the state that ``to_json`` wrote."""
+        values: dict[str, Any] = json.loads(text)
+        values["data"] = DataPosition(**values["data"])
+        values["best"] = tuple((error, step) for error, step in values["best"])
+        return cls(**values)

@@ -3,12 +3,14 @@
 Every tag is a name of the vocabulary. Values are those of the whole global batch, reduced over replicas.
 """
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import tensorflow as tf
 
 from ..vocab import vocab
+from .errors import UserError
 
 _SAMPLES = 16
 
@@ -18,7 +20,9 @@ class Writer:
 
     def __init__(self, folder: Path) -> None:
         """Makes the event file in ``folder``, which TensorBoard shows as one run."""
-        self._writer = tf.summary.create_file_writer(str(folder))
+        self._folder = folder
+        with self._told_in_one_line():
+            self._writer = tf.summary.create_file_writer(str(folder))
         # One call writes many values: an eager summary takes as long as a small training step.
         self._write = tf.function(self._write_rows, reduce_retracing=True)
 
@@ -29,7 +33,8 @@ class Writer:
             steps: ``[n] int64``.
             values: by tag, ``[n] float32``.
         """
-        self._write(steps, dict(values))
+        with self._told_in_one_line():
+            self._write(steps, dict(values))
 
     def images(self, x: tf.Tensor, step: int) -> None:
         """Writes the first of ``x``, if it is a batch of images, as the picture ``x``."""
@@ -39,7 +44,18 @@ class Writer:
 
     def flush(self) -> None:
         """Puts on disk what was written."""
-        self._writer.flush()
+        with self._told_in_one_line():
+            self._writer.flush()
+
+    @contextlib.contextmanager
+    def _told_in_one_line(self) -> Iterator[None]:
+        try:
+            yield
+        except tf.errors.OpError as error:
+            raise UserError(
+                f"{self._folder}: the event file could not be written ({error.message}); make room or "
+                "give access and run the command again"
+            ) from error
 
     def _write_rows(self, steps: tf.Tensor, values: Mapping[str, tf.Tensor]) -> None:
         with self._writer.as_default():

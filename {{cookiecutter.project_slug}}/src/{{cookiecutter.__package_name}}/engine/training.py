@@ -6,6 +6,7 @@ What the folder of a run holds:
     best/ckpt-<step>.*           the best by validation error
     train/, validation/          event files for TensorBoard
     flags.txt                    repeats the run: train --flagfile=<run>/flags.txt --model_dir=<other>
+    manifest.json                what the run was made with, and what happened to it
 """
 
 import dataclasses
@@ -19,12 +20,13 @@ import tensorflow as tf
 from absl import logging
 
 from ..vocab import vocab
-from . import batches, loop, steps
+from . import batches, events, loop, steps
+from .dataset import Dataset
 from .errors import UserError
 from .options import LoopOptions
 from .progress import Progress
 from .saver import BEST, NEWEST, Saver, variables_of
-from .state import State
+from .state import DataPosition, State
 from .summaries import Writer
 
 STOPPED = 42
@@ -33,7 +35,7 @@ STOPPED = 42
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a call of ``Trainer.run`` ended."""
+    """How a call of ``train`` ended."""
 
     global_step: int
     loss: float
@@ -73,6 +75,7 @@ class Trainer:
         model: Any,
         *,
         strategy: tf.distribute.Strategy,
+        dataset: Dataset,
         train_split: batches.Split,
         validation_split: batches.Split,
         model_dir: str,
@@ -87,6 +90,7 @@ class Trainer:
             model: has ``inference``, ``loss``, ``optimize``, ``totals`` and ``figures``, and was made in
                 ``strategy.scope()``.
             strategy: as ``placement.strategy`` returns it.
+            dataset: what the splits are of.
             train_split: what to train on.
             validation_split: what decides which checkpoint is best.
             model_dir: the folder of the run.
@@ -96,7 +100,7 @@ class Trainer:
             augment: varies training batches; see ``batches.training``.
 
         Raises:
-            UserError: no checkpoint can be read, or it belongs to another model.
+            UserError: no checkpoint can be read, or it belongs to another model or other data.
         """
         self.folder = Path(model_dir)
         self.options = options
@@ -104,13 +108,13 @@ class Trainer:
         variables = variables_of(model)
         self.saver = Saver(self.folder / NEWEST, variables)
         self.best = Saver(self.folder / BEST, variables)
+        data = DataPosition(dataset.fingerprint, train_split.examples, batch_size, seed)
         with strategy.scope():
             restored = self.saver.restore()
-        self.state = State.from_values(restored) if restored else State()
         self.first_step = int(model.optimizer.iterations.numpy())
+        self.resumed = restored is not None
+        self.state = self._resume(restored, data) if restored else State(data)
 
-        self.train_writer = Writer(self.folder / "train")
-        self.validation_writer = Writer(self.folder / "validation")
         self._take = steps.make_train(model, strategy)
         self._evaluate = steps.make_evaluate(model, strategy)
         self._validation = batches.evaluation(validation_split, strategy, batch_size=batch_size)
@@ -120,53 +124,65 @@ class Trainer:
             batch_size=batch_size,
             seed=seed,
             first_step=self.first_step,
+            data_step=self.state.data.first_step,
             augment=augment,
         )
-        if not restored:
-            samples = batches.first_examples(train_split, seed=seed, augment=augment)
-            self.train_writer.images(samples[vocab.x], step=0)
+        self._samples = batches.first_examples(train_split, seed=seed, augment=augment)
+
+    @property
+    def why_finished(self) -> str | None:
+        """Why there is nothing left to train, None if there is."""
+        if self.first_step >= self.options.train_steps:
+            return "a larger --train_steps or --epochs goes on"
+        if self._out_of_patience():
+            return (
+                f"the last {self.state.evaluations_since_best} evaluations brought no new best; "
+                "a larger --early_stop_patience, or 0, goes on"
+            )
+        return None
 
     def run(self) -> Outcome:
-        """Trains up to ``options.train_steps``, or until a signal asks to stop.
+        """Trains up to ``options.train_steps``, early stopping or a signal.
 
         Raises:
             UserError: a checkpoint could not be written, or the loss became NaN or Inf.
         """
         last = self.options.train_steps
-        if self.first_step >= last:
-            logging.info(
-                "%s is finished at step %d; a larger --train_steps or --epochs goes on",
-                *(self.folder, self.first_step),
-            )
-            return Outcome(self.first_step, self.state.loss, self.state.error, 0.0, stopped=False)
         logging.info("%s: training from step %d to %d", self.folder, self.first_step, last)
+        self._open_writers()
         self.progress = Progress(self.first_step, last, self.batch_size)
-        actions = [
-            loop.Action(self.options.evaluate_every, self.evaluate, at_end=True),
-            loop.Action(self.options.checkpoint_every, self.checkpoint, at_end=True),
-        ]
+        save = loop.Action(
+            self.options.checkpoint_every,
+            self.checkpoint,
+            at_end=True,
+            seconds=self.options.checkpoint_seconds,
+        )
         with loop.stop_signals() as asked, self.progress.bar:
             step = loop.run(
                 self.take_steps,
                 first_step=self.first_step,
                 last_step=last,
                 steps_per_loop=self.options.steps_per_loop,
-                actions=actions,
-                stop=asked.is_set,
+                actions=[
+                    loop.Action(self.options.evaluate_every, self.evaluate, at_end=True),
+                    save,
+                ],
+                stop=lambda: asked.is_set() or self._out_of_patience(),
             )
-            if step < last:
+            if self._saved_step != step:
                 self.checkpoint(step)
             self.best.wait()
             self.saver.wait()
-        if step < last:
+        stopped = step < last and not self._out_of_patience()
+        if stopped:
             logging.info("%s: stopped at step %d; the same command goes on", self.folder, step)
-        return Outcome(
-            step,
-            self.state.loss,
-            self.state.error,
-            self.progress.examples_per_second(),
-            stopped=step < last,
-        )
+        return self.outcome(step, self.progress.examples_per_second(), stopped)
+
+    def outcome(
+        self, step: int, examples_per_second: float = 0.0, stopped: bool = False
+    ) -> Outcome:
+        """Returns how a call ended that left the run at ``step``."""
+        return Outcome(step, self.state.loss, self.state.error, examples_per_second, stopped)
 
     def take_steps(self, step: int, count: int) -> None:
         """Takes ``count`` steps after step ``step``, and writes the curves at those that are due.
@@ -196,14 +212,46 @@ class Trainer:
         )
         text = ", ".join(f"{name}: {value:.4f}" for name, value in scalars.items())
         logging.info("validation | step: %d, %s", step, text)
-        if self.state.add(figures[vocab.error], step, self.options.keep_best):
-            self.best.save(step, self.state.as_values(), [best for _, best in self.state.best])
+        if self.state.add_evaluation(figures[vocab.error], step, self.options.keep_best):
+            self.best.save(step, self.state, [best for _, best in self.state.best])
 
     def checkpoint(self, step: int) -> None:
-        """Saves the run as it is after ``step`` steps, its curves too."""
+        """Saves the run as it is after ``step`` steps, its curves first."""
         self.train_writer.flush()
         self.validation_writer.flush()
-        self.saver.save(step, self.state.as_values(), self.options.keep_checkpoints)
+        self.saver.save(step, self.state, self.options.keep_checkpoints)
+        self._saved_step = step
+
+    def _open_writers(self) -> None:
+        for name in ("train", "validation"):
+            events.drop_after(self.folder / name, self.first_step if self.resumed else -1)
+        self.train_writer = Writer(self.folder / "train")
+        self.validation_writer = Writer(self.folder / "validation")
+        self._saved_step = self.first_step if self.resumed else -1
+        if not self.resumed:
+            self.train_writer.images(self._samples[vocab.x], step=0)
+
+    def _resume(self, state: State, data: DataPosition) -> State:
+        """Returns the state to go on from, on the data that this run is given."""
+        before = dataclasses.asdict(state.data)
+        now = dataclasses.asdict(data) | {"first_step": state.data.first_step}
+        if now == before:
+            return state
+        changes = [f"{k}: {before[k]} before, {now[k]} now" for k in now if now[k] != before[k]]
+        if not self.options.continue_on_new_data:
+            raise UserError(
+                f"--model_dir={self.folder}: the run was trained on other data ({'; '.join(changes)}); "
+                "give what it was trained with, or --continue_on_new_data to go on from its weights"
+            )
+        logging.info("%s: goes on with new data (%s)", self.folder, "; ".join(changes))
+        state.data = dataclasses.replace(data, first_step=self.first_step)
+        if before["fingerprint"] != data.fingerprint:  # errors on another split cannot be compared
+            state.best, state.evaluations_since_best = (), 0
+        return state
+
+    def _out_of_patience(self) -> bool:
+        patience = self.options.early_stop_patience
+        return 0 < patience <= self.state.evaluations_since_best
 
     def _refuse_nonfinite(self, step: int, rows: np.ndarray) -> None:
         bad = ~np.isfinite(rows).all(axis=1)

@@ -1,0 +1,86 @@
+"""``manifest.json``: what a run was made with and what happened to it, for a person who finds it in a year."""
+
+import dataclasses
+import datetime
+import importlib.metadata
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from .files import write_text
+from .state import DataPosition
+
+FILE = "manifest.json"
+_PACKAGES = ("tensorflow", "keras", "numpy", "absl-py")
+_GIT_SECONDS = 10
+
+
+class Manifest:
+    """The manifest of one run; every change is written at once."""
+
+    def __init__(
+        self,
+        model_dir: str,
+        *,
+        strategy: tf.distribute.Strategy,
+        deterministic: bool,
+        data: DataPosition,
+    ) -> None:
+        """Takes over the history of the manifest in ``model_dir``, if there is one."""
+        self._path = Path(model_dir) / FILE
+        self._values: dict[str, Any] = {
+            "command": sys.orig_argv,
+            "git": _git(),
+            "versions": {
+                "python": platform.python_version(),
+                **{name: importlib.metadata.version(name) for name in _PACKAGES},
+            },
+            "platform": platform.platform(),
+            "devices": [device.name for device in tf.config.list_logical_devices()],
+            "replicas": strategy.num_replicas_in_sync,
+            "deterministic": deterministic,
+            "data": dataclasses.asdict(data),
+            "history": _history(self._path),
+        }
+
+    def record(self, event: str, step: int, **details: Any) -> None:
+        """Adds to the history that ``event`` happened after ``step`` steps.
+
+        Raises:
+            UserError: the manifest could not be written.
+        """
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        self._values["history"].append({"event": event, "step": step, "time": now, **details})
+        write_text(self._path, json.dumps(self._values, indent=2, ensure_ascii=False) + "\n")
+
+
+def _history(path: Path) -> list[dict[str, Any]]:
+    try:
+        return list(json.loads(path.read_text(encoding="utf-8"))["history"])
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError):
+        return [{"event": "the history before this was lost: manifest.json could not be read"}]
+
+
+def _git() -> dict[str, Any] | None:
+    """Returns the commit of the code and whether it had changes; None where it is not in a repository."""
+
+    def ask(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(Path(__file__).parent), *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_GIT_SECONDS,
+        ).stdout.strip()
+
+    try:
+        return {"commit": ask("rev-parse", "HEAD"), "dirty": bool(ask("status", "--porcelain"))}
+    except (OSError, subprocess.SubprocessError):
+        return None

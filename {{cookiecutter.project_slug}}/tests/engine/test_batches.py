@@ -1,0 +1,271 @@
+import hashlib
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from {{ cookiecutter.__package_name }} import data
+from {{ cookiecutter.__package_name }}.engine import batches, dataset, records
+from {{ cookiecutter.__package_name }}.engine.errors import UserError
+
+ONE_DEVICE = tf.distribute.get_strategy()
+
+
+class Readers:
+    """Stands for a strategy whose replicas are spread evenly over workers that read for themselves.
+
+    Several real strategies do not get on in one process. The pipelines are the real ones.
+    """
+
+    def __init__(self, replicas, workers=1):
+        self.num_replicas_in_sync = replicas
+        self.workers = workers
+
+    def distribute_datasets_from_function(self, pipeline):
+        """Yields what the replicas get, in the order of their numbers, one global batch a time."""
+        local = self.num_replicas_in_sync // self.workers
+        contexts = [
+            tf.distribute.InputContext(self.workers, i, self.num_replicas_in_sync)
+            for i in range(self.workers)
+        ]
+        parts = [iter(pipeline(context)) for context in contexts]
+        while True:
+            try:
+                yield [next(part) for part in parts for _ in range(local)]
+            except StopIteration:
+                return
+
+
+READERS = [
+    Readers(2),
+    Readers(4),
+    Readers(2, workers=2),
+    Readers(4, workers=4),
+    Readers(4, workers=2),
+]
+READERS_IDS = [f"{r.num_replicas_in_sync} replicas, {r.workers} workers" for r in READERS]
+
+
+def joined(parts):
+    return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+
+
+def training(split, strategy, steps, *, batch_size=32, seed=5, **options):
+    """Returns `steps` global batches."""
+    iterator = batches.training(split, strategy, batch_size=batch_size, seed=seed, **options)
+    return [
+        joined(parts if isinstance(parts, list) else [parts])
+        for parts in (next(iterator) for _ in range(steps))
+    ]
+
+
+def fingerprints(global_batches):
+    digests = []
+    for batch in global_batches:
+        digest = hashlib.sha256()
+        for key in sorted(batch):
+            digest.update(np.ascontiguousarray(batch[key]).tobytes())
+        digests.append(digest.hexdigest())
+    return digests
+
+
+@pytest.fixture(scope="module")
+def split(digits):
+    return batches.open_split(digits, "train")
+
+
+@pytest.fixture(scope="module")
+def whole(digits):
+    """All of the training split in the order of the shards, read record by record."""
+    reader = records.Reader(digits.folder, "train", digits.splits["train"])
+    serialized = reader.read(np.arange(digits.splits["train"].examples))
+    examples = [tf.train.Example.FromString(one) for one in serialized]
+    x = [np.frombuffer(e.features.feature["x"].bytes_list.value[0], np.uint8) for e in examples]
+    y = [e.features.feature["y"].int64_list.value[0] for e in examples]
+    return np.array(x).reshape(-1, 8, 8, 1), np.array(y)
+
+
+def test_each_pass_is_a_permutation_and_no_two_are_alike():
+    examples = 101
+    order = batches.shuffled(tf.constant(0, tf.int64), 3 * examples, examples, 5).numpy()
+    passes = order.reshape(3, examples)
+    for one in passes:
+        assert sorted(one) == list(range(examples))
+        assert np.sum(one == np.arange(examples)) < 8
+    for a, b in ((0, 1), (1, 2), (0, 2)):
+        assert np.sum(passes[a] == passes[b]) < 8
+
+
+def test_the_order_has_no_trace_of_the_order_before_it():
+    order = batches.shuffled(tf.constant(0, tf.int64), 2000, 1000, 5).numpy()
+    assert abs(np.corrcoef(order[:1000], np.arange(1000))[0, 1]) < 0.1
+    assert abs(np.corrcoef(order[:1000], order[1000:])[0, 1]) < 0.1
+    assert abs(np.corrcoef(order[:999], order[1:1000])[0, 1]) < 0.1
+
+
+@pytest.mark.parametrize("start", [0, 1, 57, 101, 150, 10**12])
+def test_any_place_of_the_order_can_be_had_alone(start):
+    together = batches.shuffled(tf.constant(start, tf.int64), 60, 101, 5).numpy()
+    alone = [
+        int(batches.shuffled(tf.constant(start + i, tf.int64), 1, 101, 5)[0]) for i in range(60)
+    ]
+    assert together.tolist() == alone
+
+
+def test_another_seed_gives_another_order():
+    orders = [batches.shuffled(tf.constant(0, tf.int64), 100, 100, s).numpy() for s in (5, 6)]
+    assert np.sum(orders[0] == orders[1]) < 8
+
+
+@pytest.mark.parametrize("examples", [1, 2, 3])
+def test_tiny_splits_are_shuffled_too(examples):
+    order = batches.shuffled(tf.constant(0, tf.int64), 4 * examples, examples, 5).numpy()
+    assert np.array_equal(np.sort(order.reshape(4, examples)), [list(range(examples))] * 4)
+
+
+def test_a_pass_over_the_batches_shows_every_example_once(split, whole):
+    # 1,257 examples: the 40th batch of 32 reaches into the second pass.
+    seen = joined(training(split, ONE_DEVICE, 40))
+    x, y = whole
+    expected = sorted((*image.ravel(), label) for image, label in zip(x, y, strict=True))
+    pairs = list(zip(seen["x"][: len(y)], seen["y"][: len(y)], strict=True))
+    assert sorted((*image.ravel(), label) for image, label in pairs) == expected
+    assert not np.array_equal(seen["y"][: len(y)], y)
+
+
+def test_batches_of_steps_0_to_500_are_identical_on_any_readers_and_from_any_step(split):
+    expected = fingerprints(training(split, ONE_DEVICE, 501, augment=data.augment))
+    assert len(set(expected)) == 501
+    for readers in (READERS[1], READERS[2], READERS[3]):
+        assert fingerprints(training(split, readers, 501, augment=data.augment)) == expected
+    for first in (300, 499, 500):
+        got = training(split, ONE_DEVICE, 501 - first, augment=data.augment, first_step=first)
+        assert fingerprints(got) == expected[first:]
+
+
+@pytest.mark.parametrize("readers", READERS, ids=READERS_IDS)
+def test_readers_that_start_late_get_the_batches_of_one_that_started_early(split, readers):
+    early = training(split, ONE_DEVICE, 53, augment=data.augment)
+    late = training(split, readers, 13, augment=data.augment, first_step=40)
+    assert fingerprints(late) == fingerprints(early[40:])
+
+
+@pytest.mark.slow
+def test_real_strategies_read_the_same_batches(data_dir, run_python):
+    script = f"""
+import hashlib, sys
+from {data.__package__} import data
+from {data.__package__}.engine import batches, dataset, options, placement
+strategy = placement.strategy(options.PlacementOptions(devices=sys.argv[1]))
+split = batches.open_split(dataset.load(sys.argv[2]), "train")
+iterator = batches.training(split, strategy, batch_size=32, seed=5, augment=data.augment)
+for _ in range(501):
+    parts = dict((k, strategy.experimental_local_results(v)) for k, v in next(iterator).items())
+    digest = hashlib.sha256()
+    for key in sorted(parts):
+        digest.update(b"".join(part.numpy().tobytes() for part in parts[key]))
+    print(digest.hexdigest())
+"""
+    split = batches.open_split(dataset.load(data_dir), "train")
+    expected = fingerprints(training(split, ONE_DEVICE, 501, augment=data.augment))
+    for devices in ("cpu", "cpu:2", "cpu:4"):
+        done = run_python("-c", script, devices, str(data_dir))
+        assert done.status == 0, done.err
+        assert done.out.split() == expected
+
+
+def test_a_step_far_away_has_the_batch_that_the_order_says(split, whole):
+    (batch,) = training(split, ONE_DEVICE, 1, first_step=10**6)
+    places = 10**6 * 32 + np.arange(32)
+    numbers = [
+        int(
+            tf.raw_ops.RandomIndexShuffle(
+                index=p % 1257, seed=[5, p // 1257, p // 1257], max_index=1256, rounds=4
+            )
+        )
+        for p in places.tolist()
+    ]
+    assert np.array_equal(batch["x"], whole[0][numbers])
+    assert np.array_equal(batch["y"], whole[1][numbers])
+
+
+def test_batches_from_disk_are_those_from_memory(digits, split):
+    from_disk = batches.open_split(digits, "train", in_memory_bytes=0)
+    expected = fingerprints(training(split, ONE_DEVICE, 50, augment=data.augment))
+    assert fingerprints(training(from_disk, ONE_DEVICE, 50, augment=data.augment)) == expected
+    assert fingerprints(training(from_disk, READERS[1], 50, augment=data.augment)) == expected
+
+
+def test_a_split_is_kept_in_memory_exactly_when_it_fits(digits, monkeypatch):
+    needed = 1257 * (8 * 8 + 8)
+    reads = []
+    original = records.Reader.read
+
+    def counted(self, indices):
+        reads.append(len(indices))
+        return original(self, indices)
+
+    monkeypatch.setattr(records.Reader, "read", counted)
+    batches.open_split(digits, "train", in_memory_bytes=needed - 1)
+    assert reads == []
+    kept = batches.open_split(digits, "train", in_memory_bytes=needed)
+    assert sum(reads) == 1257
+    kept.fetch(tf.constant([3, 4], tf.int64))
+    assert sum(reads) == 1257
+
+
+def test_a_limit_takes_the_first_examples_only(digits, whole):
+    limited = batches.open_split(digits, "train", limit=24)
+    assert limited.examples == 24
+    batch = joined(training(limited, ONE_DEVICE, 3, batch_size=8))
+    first = sorted(image.tobytes() for image in whole[0][:24])
+    assert sorted(image.tobytes() for image in batch["x"]) == first
+    assert batches.open_split(digits, "train", limit=10**9).examples == 1257
+
+
+def evaluation(split, strategy, batch_size):
+    return [
+        joined(parts if isinstance(parts, list) else [parts])
+        for parts in batches.evaluation(split, strategy, batch_size=batch_size)
+    ]
+
+
+@pytest.mark.parametrize("batch_size", [20, 256, 1256, 2000])
+@pytest.mark.parametrize("strategy", [ONE_DEVICE, *READERS], ids=["one device", *READERS_IDS])
+def test_evaluation_shows_every_example_once_and_in_order(split, whole, strategy, batch_size):
+    got = evaluation(split, strategy, batch_size)
+    assert {len(batch["y"]) for batch in got} == {batch_size}
+    together = joined(got)
+    weight = together["weight"]
+    assert set(weight) <= {0.0, 1.0}
+    assert np.array_equal(together["x"][weight == 1], whole[0])
+    assert np.array_equal(together["y"][weight == 1], whole[1])
+    assert len(weight) - 1257 < batch_size
+
+
+def test_a_batch_that_the_replicas_do_not_divide_is_refused_with_one_that_they_do(split):
+    message = r"--batch_size=30 cannot be divided among 4 devices; use a multiple of 4, such as 32"
+    with pytest.raises(UserError, match=message):
+        batches.training(split, Readers(4), batch_size=30, seed=5)
+    with pytest.raises(UserError, match=message):
+        batches.evaluation(split, Readers(4), batch_size=30)
+
+
+def test_the_sample_images_are_the_first_of_step_0(split):
+    (batch,) = training(split, ONE_DEVICE, 1, augment=data.augment)
+    samples = batches.first_examples(split, seed=5, augment=data.augment, count=16)
+    assert np.array_equal(samples["x"], batch["x"][:16])
+    assert np.array_equal(samples["y"], batch["y"][:16])
+
+
+def test_a_corrupt_record_met_in_training_is_named(digits, tmp_path):
+    folder = tmp_path / "data"
+    shutil.copytree(digits.folder, folder)
+    shard = folder / digits.splits["train"].shards[1].file
+    contents = bytearray(shard.read_bytes())
+    contents[len(contents) // 2] ^= 255
+    shard.write_bytes(contents)
+    damaged = batches.open_split(dataset.load(folder), "train", in_memory_bytes=0)
+    with pytest.raises(tf.errors.OpError, match=rf"UserError: {shard}: record \d+ is corrupt"):
+        training(damaged, ONE_DEVICE, 40)

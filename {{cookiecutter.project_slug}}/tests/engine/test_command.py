@@ -1,0 +1,133 @@
+import re
+
+import pytest
+import tensorflow as tf
+from absl import flags as absl_flags
+
+from {{ cookiecutter.__package_name }} import flags
+from {{ cookiecutter.__package_name }}.engine import command
+from {{ cookiecutter.__package_name }}.engine.errors import UserError
+
+
+@pytest.fixture
+def run_main(monkeypatch, capfd, saved_flags):
+    """Runs a function as a command; returns its exit status and what it wrote to standard error."""
+
+    def run(main, *arguments, key_flags=flags.TRAIN):
+        monkeypatch.setattr("sys.argv", ["command", *arguments])
+        absl_flags.FLAGS.unparse_flags()
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            command.run(main, key_flags)
+        err = capfd.readouterr().err
+        # TensorFlow's first words on a machine without a GPU
+        return ended.value.code or 0, re.sub(r"^[EW]0000 .*\n", "", err, flags=re.MULTILINE)
+
+    return run
+
+
+def raising(error):
+    def main(_):
+        raise error
+
+    return main
+
+
+def test_the_status_of_a_command_is_what_it_returns(run_main):
+    assert run_main(lambda _: None) == (0, "")
+    assert run_main(lambda _: 42) == (42, "")
+
+
+def test_a_users_mistake_is_one_line_and_status_1(run_main):
+    assert run_main(raising(UserError("--a=b: c"))) == (1, "error: --a=b: c\n")
+
+
+def test_an_error_of_the_file_system_names_the_file(run_main, tmp_path):
+    def main(_):
+        (tmp_path / "none" / "file").write_text("")
+
+    assert run_main(main) == (1, f"error: {tmp_path}/none/file: No such file or directory\n")
+
+
+def test_a_users_mistake_found_in_an_input_pipeline_is_one_line_too(run_main):
+    def fetch(_):
+        raise UserError("data/train-00000-of-00001.tfrecord: record 3 is corrupt; prepare it again")
+
+    def main(_):
+        numbers = tf.data.Dataset.range(3)
+        list(numbers.map(lambda n: tf.numpy_function(fetch, [n], tf.int64)))
+
+    status, err = run_main(main)
+    assert status == 1
+    message = "data/train-00000-of-00001.tfrecord: record 3 is corrupt; prepare it again"
+    assert f"error: {message}\n" in err
+    assert "Traceback" not in err.rpartition("error: ")[2]
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), OSError("of no file"), KeyError("x")])
+def test_any_other_error_keeps_its_traceback(monkeypatch, saved_flags, error):
+    monkeypatch.setattr("sys.argv", ["command"])
+    absl_flags.FLAGS.unparse_flags()
+    with pytest.raises(type(error)):
+        command.run(raising(error), flags.TRAIN)
+
+
+def test_an_argument_that_is_no_flag_is_refused(run_main):
+    status, err = run_main(lambda _: None, "batch_size=3")
+    assert status == 1
+    assert err == "error: unexpected argument 'batch_size=3': options are written --name=value\n"
+
+
+def parsed(*arguments):
+    absl_flags.FLAGS.unparse_flags()
+    absl_flags.FLAGS(["command", *arguments])
+
+
+def test_flags_that_are_written_repeat_themselves(saved_flags, tmp_path):
+    given = ("--noaugment", "--learning_rate=1e-05", "--epochs=0.25", "--model_dir=a b/ü")
+    parsed(*given)
+    command.write_flags(str(tmp_path), flags.TRAIN)
+    before = {holder.name: holder.value for holder in flags.TRAIN}
+    for holder in flags.TRAIN:
+        absl_flags.FLAGS[holder.name].unparse()
+    parsed(f"--flagfile={tmp_path}/flags.txt")
+    assert {holder.name: holder.value for holder in flags.TRAIN} == before
+    assert flags.AUGMENT.value is False
+    assert flags.TRAIN_STEPS.value is None
+
+
+def test_lists_survive_being_written_twice(saved_flags, tmp_path):
+    for _ in range(2):
+        parsed("--image_size=6,5")
+        command.write_flags(str(tmp_path), flags.PREPARE)
+    absl_flags.FLAGS["image_size"].unparse()
+    parsed(f"--flagfile={tmp_path}/flags.txt")
+    assert flags.IMAGE_SIZE.value == ["6", "5"]
+
+
+def test_writing_flags_again_says_what_has_changed(saved_flags, tmp_path):
+    parsed("--noaugment", "--batch_size=32")
+    assert command.write_flags(str(tmp_path), flags.TRAIN) == {}
+    parsed("--augment", "--batch_size=32", "--epochs=3")
+    assert command.write_flags(str(tmp_path), flags.TRAIN) == {
+        "augment": ["--noaugment", "--augment"],
+        "epochs": ["", "--epochs=3.0"],
+    }
+
+
+def test_the_flags_of_a_run_are_taken_over_except_those_given(saved_flags, tmp_path):
+    (tmp_path / "flags.txt").write_text("--batch_size=16\n--noaugment\n--seed=5\n--gone=1\n")
+    parsed("--batch_size=8")
+    command.read_flags_of_run(str(tmp_path))
+    assert (flags.BATCH_SIZE.value, flags.AUGMENT.value, flags.SEED.value) == (8, False, 5)
+
+
+def test_a_folder_that_is_no_run_is_refused(saved_flags, tmp_path):
+    parsed()
+    with pytest.raises(UserError, match=r"--model_dir=.*: no flags\.txt there"):
+        command.read_flags_of_run(str(tmp_path))
+
+
+def test_the_result_is_one_line_of_json(capsys):
+    command.print_result({"global_step": 3, "loss": 0.5})
+    assert capsys.readouterr().out == '{"global_step": 3, "loss": 0.5}\n'

@@ -1,0 +1,229 @@
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from {{ cookiecutter.__package_name }}.engine import gradients, optimizers, random
+from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
+
+X = np.array([[1.0, 2.0], [3.0, -1.0], [0.0, 1.0], [2.0, 2.0]], np.float32)
+Y = np.array([[1.0], [0.0], [2.0], [-1.0]], np.float32)
+WEIGHTS = np.array([[0.5], [-0.25]])
+BIAS = 0.1
+
+
+def linear(regularizer=None):
+    x = keras.Input([2])
+    out = keras.layers.Dense(1, name="dense", kernel_regularizer=regularizer)(x)
+    network = keras.Model(x, out)
+    network.get_layer("dense").set_weights([WEIGHTS, np.array([BIAS])])
+    return network
+
+
+def squared_error(network):
+    def loss(x, y, training=False):
+        return tf.reduce_sum((network(x, training=training) - y) ** 2, axis=-1)
+
+    return loss
+
+
+def by_hand(decay=0.0):
+    """Loss and gradients of the mean squared error of the linear network, in plain numpy."""
+    residuals = X @ WEIGHTS + BIAS - Y
+    loss = np.mean(residuals**2) + decay * np.sum(WEIGHTS**2)
+    return loss, 2 * X.T @ residuals / 4 + 2 * decay * WEIGHTS, 2 * residuals.mean(axis=0)
+
+
+def step(network, optimizer, **options):
+    return gradients.minimize(
+        squared_error(network),
+        tf.constant(X),
+        tf.constant(Y),
+        network=network,
+        optimizer=optimizer,
+        seed=0,
+        **options,
+    )
+
+
+def sgd(network, **options):
+    chosen = OptimizerOptions(name="sgd", learning_rate=0.1, **options)
+    return optimizers.build(chosen, network.trainable_variables)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "graph"])
+def test_a_step_is_the_one_computed_by_hand(compiled):
+    network = linear()
+    optimizer = sgd(network)
+    take = (
+        (lambda: step(network, optimizer))
+        if not compiled
+        else tf.function(lambda: step(network, optimizer))
+    )
+    reported = take()
+    loss, kernel, bias = by_hand()
+    assert float(reported["loss"]) == pytest.approx(loss)
+    norm = np.sqrt(np.sum(kernel**2) + np.sum(bias**2))
+    assert float(reported["gradient_norm"]) == pytest.approx(norm)
+    after = network.get_layer("dense").get_weights()
+    assert after[0] == pytest.approx(WEIGHTS - 0.1 * kernel)
+    assert after[1] == pytest.approx(BIAS - 0.1 * bias)
+
+
+def test_gradients_are_scaled_down_to_the_clip_norm_and_the_norm_before_is_reported():
+    network = linear()
+    reported = step(network, sgd(network), clip_norm=0.5)
+    _, kernel, bias = by_hand()
+    norm = np.sqrt(np.sum(kernel**2) + np.sum(bias**2))
+    assert norm > 0.5
+    assert float(reported["gradient_norm"]) == pytest.approx(norm)
+    assert network.get_layer("dense").get_weights()[0] == pytest.approx(
+        WEIGHTS - 0.1 * kernel * 0.5 / norm
+    )
+
+
+def test_gradients_below_the_clip_norm_are_left_alone():
+    network = linear()
+    step(network, sgd(network), clip_norm=1000.0)
+    assert network.get_layer("dense").get_weights()[0] == pytest.approx(
+        WEIGHTS - 0.1 * by_hand()[1]
+    )
+
+
+def test_regularisation_is_part_of_the_loss_and_of_the_gradients():
+    network = linear(keras.regularizers.L2(0.3))
+    reported = step(network, sgd(network))
+    loss, kernel, _ = by_hand(decay=0.3)
+    assert float(reported["loss"]) == pytest.approx(loss)
+    assert network.get_layer("dense").get_weights()[0] == pytest.approx(WEIGHTS - 0.1 * kernel)
+
+
+def test_the_reported_rate_is_the_one_that_the_step_used():
+    network = linear()
+    optimizer = sgd(network, warmup_steps=3)
+    used, moved = [], []
+    for _ in range(4):
+        bias = network.get_layer("dense").get_weights()[1]
+        _, slope = expected_loss_and_slope(network)
+        used.append(float(step(network, optimizer)["learning_rate"]))
+        moved.append(float((bias - network.get_layer("dense").get_weights()[1])[0]) / slope)
+    assert used == pytest.approx([0.025, 0.05, 0.075, 0.1])
+    assert moved == pytest.approx(used, rel=1e-4)
+
+
+def expected_loss_and_slope(network):
+    kernel, bias = network.get_layer("dense").get_weights()
+    residuals = X @ kernel + bias - Y
+    return np.mean(residuals**2), 2 * residuals.mean()
+
+
+def test_layers_draw_by_the_step_taken():
+    x = keras.Input([50])
+    network = keras.Model(x, keras.layers.Dense(1, name="dense")(random.Dropout(0.5)(x)))
+    seen = []
+
+    def loss(x, y, training=False):
+        seen.append(network.layers[1](x, training=training).numpy() != 0)
+        return tf.reduce_sum(network(x, training=training), axis=-1)
+
+    optimizer = sgd(network)
+    for _ in range(2):
+        gradients.minimize(
+            loss, tf.ones([4, 50]), None, network=network, optimizer=optimizer, seed=1
+        )
+    assert 0.3 < np.mean(seen[0]) < 0.7
+    assert not np.array_equal(seen[0], seen[1])
+
+
+# Two replicas, in a process of their own: virtual devices have to be there before TensorFlow starts.
+TWO_REPLICAS = f"""
+import json
+import keras, numpy as np, tensorflow as tf
+from {gradients.__package__} import gradients, optimizers, options, placement
+
+strategy = placement.strategy(options.PlacementOptions(devices="cpu:2"))
+x = np.array({X.tolist()}, np.float32)
+y = np.array({Y.tolist()}, np.float32)
+
+
+def linear(normalized):
+    i = keras.Input([2])
+    h = keras.layers.Dense(3, name="first")(i) if normalized else i
+    h = keras.layers.BatchNormalization(synchronized=True)(h) if normalized else h
+    decay = keras.regularizers.L2(0.3)
+    return keras.Model(i, keras.layers.Dense(1, name="dense", kernel_regularizer=decay)(h))
+
+
+def step_of(normalized, clip_norm):
+    with strategy.scope():
+        network = linear(normalized)
+        if not normalized:
+            network.get_layer("dense").set_weights([np.array({WEIGHTS.tolist()}), np.array([{BIAS}])])
+        sgd = options.OptimizerOptions(name="sgd", learning_rate=0.1)
+        optimizer = optimizers.build(sgd, network.trainable_variables)
+
+    def loss(x, y, training=False):
+        return tf.reduce_sum((network(x, training=training) - y) ** 2, axis=-1)
+
+    def replica_step(x, y):
+        return gradients.minimize(
+            loss, x, y, network=network, optimizer=optimizer, seed=0, clip_norm=clip_norm
+        )
+
+    def forward(x):
+        return network(x, training=True)
+
+    part = lambda a: strategy.experimental_distribute_values_from_function(
+        lambda c: tf.constant(a[2 * c.replica_id_in_sync_group :][:2])
+    )
+    step = tf.function(lambda *parts: strategy.run(replica_step, args=parts))
+    run = tf.function(lambda *parts: strategy.run(forward, args=parts))
+    return network, step.get_concrete_function(part(x), part(y)), run.get_concrete_function(part(x)), (
+        lambda: step(part(x), part(y))
+    )
+
+
+def reductions(function):
+    operations = function.graph.get_operations()
+    return sum(operation.type.startswith("CollectiveReduce") for operation in operations)
+
+
+network, step, forward, take = step_of(False, 0.5)
+result = dict(plain=reductions(step), plain_forward=reductions(forward))
+reported = take()
+result["reported"] = dict(
+    (name, [float(v) for v in strategy.experimental_local_results(value)])
+    for name, value in reported.items()
+)
+result["kernel"] = network.get_layer("dense").get_weights()[0].tolist()
+_, step, forward, _ = step_of(True, 0.0)
+result |= dict(normalized=reductions(step), normalized_forward=reductions(forward))
+print(json.dumps(result))
+"""
+
+
+@pytest.fixture(scope="module")
+def two_replicas(run_python):
+    done = run_python("-c", TWO_REPLICAS)
+    assert done.status == 0, done.err
+    return json.loads(done.out.splitlines()[-1])
+
+
+def test_two_replicas_take_the_step_of_one(two_replicas):
+    network = linear(keras.regularizers.L2(0.3))
+    reported = step(network, sgd(network), clip_norm=0.5)
+    for name, value in reported.items():
+        assert two_replicas["reported"][name] == pytest.approx([float(value)] * 2, abs=1e-6)
+    kernel = network.get_layer("dense").get_weights()[0]
+    assert np.array(two_replicas["kernel"]) == pytest.approx(kernel, abs=1e-6)
+
+
+def test_a_step_reduces_once_beside_what_batch_normalisation_reduces(two_replicas):
+    # Operations on both devices. The normalisation reduces sums, sums of squares and counts forwards,
+    # and the gradients of the first two backwards.
+    assert two_replicas["plain_forward"] == 0
+    assert two_replicas["plain"] == 2 * 1
+    assert two_replicas["normalized_forward"] == 2 * 3
+    assert two_replicas["normalized"] == 2 * (1 + 3 + 2)

@@ -1,0 +1,39 @@
+import math
+
+from {{ cookiecutter.__package_name }}.engine.state import DataPosition, State
+
+DATA = DataPosition(fingerprint="f00", examples=100, batch_size=10, seed=3)
+
+
+def test_the_lowest_errors_are_the_best_and_the_earlier_wins_a_tie():
+    state = State(DATA)
+    errors = {10: 0.5, 20: 0.3, 30: 0.4, 40: 0.3, 50: 0.9}
+    kept = {step: state.add_evaluation(error, step, keep=2) for step, error in errors.items()}
+    assert kept == {10: True, 20: True, 30: True, 40: True, 50: False}
+    assert state.best == ((0.3, 20), (0.3, 40))
+    assert state.error == 0.9
+
+
+def test_evaluations_without_a_new_best_are_counted_until_there_is_one():
+    state = State(DATA)
+    counts = []
+    for step, error in enumerate([0.5, 0.6, 0.5, 0.4, 0.45]):
+        state.add_evaluation(error, step, keep=2)
+        counts.append(state.evaluations_since_best)
+    assert counts == [0, 1, 2, 0, 1]
+
+
+def test_a_state_keeps_all_its_bits_as_text():
+    state = State(DATA, loss=0.1)
+    state.add_evaluation(1 / 3, 20, keep=2)
+    state.add_evaluation(0.1 + 0.2, 2**40, keep=2)
+    assert State.from_json(state.to_json()) == state
+    assert State.from_json(state.to_json().encode()) == state
+
+
+def test_a_state_before_the_first_evaluation_can_be_saved_too():
+    again = State.from_json(State(DATA).to_json())
+    assert again.best == ()
+    assert again.data == DATA
+    assert math.isnan(again.error)
+    assert math.isnan(again.loss)

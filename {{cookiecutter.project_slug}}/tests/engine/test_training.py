@@ -1,0 +1,308 @@
+import shutil
+import signal
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from {{ cookiecutter.__package_name }} import data
+from {{ cookiecutter.__package_name }}.engine import batches, optimizers, training
+from {{ cookiecutter.__package_name }}.engine.errors import UserError
+from {{ cookiecutter.__package_name }}.engine.options import LoopOptions, OptimizerOptions
+from {{ cookiecutter.__package_name }}.model import Model
+from {{ cookiecutter.__package_name }}.vocab import vocab
+
+STEPS = 60
+
+# What the flags of `short_run` come to.
+OPTIMIZER = OptimizerOptions(
+    name="momentum",
+    learning_rate=0.05,
+    schedule="cosine",
+    warmup_steps=10,
+    train_steps=STEPS,
+    momentum=0.9,
+    clip_norm=0.5,
+)
+LOOP = {
+    "train_steps": STEPS,
+    "steps_per_loop": 7,
+    "checkpoint_every": 20,
+    "keep_checkpoints": 5,
+    "summary_every": 10,
+    "evaluate_every": 25,
+}
+
+
+@pytest.fixture(scope="module")
+def trainer(digits):
+    """Makes a trainer from literals: `trainer(folder, optimizer=..., train_steps=...)`."""
+
+    def make(folder, *, optimizer=OPTIMIZER, batch_size=64, model=None, **loop):
+        model = model or Model.for_dataset(digits, dropout_rate=0.3, optimizer=optimizer, seed=0)
+        return training.Trainer(
+            model,
+            strategy=tf.distribute.get_strategy(),
+            dataset=digits,
+            train_split=batches.open_split(digits, "train"),
+            validation_split=batches.open_split(digits, "validation"),
+            model_dir=str(folder),
+            batch_size=batch_size,
+            seed=0,
+            options=LoopOptions(**LOOP | loop),
+            augment=data.augment,
+        )
+
+    return make
+
+
+def stopped_after(trainer, step):
+    """Runs a trainer that gets SIGTERM at the first look of the host after `step`."""
+    take = trainer.take_steps
+
+    def take_and_stop(begin, count):
+        take(begin, count)
+        if begin + count >= step:
+            signal.raise_signal(signal.SIGTERM)
+            time.sleep(0.2)  # the thread that watches has to get it
+
+    trainer.take_steps = take_and_stop
+    return trainer.run()
+
+
+@pytest.fixture(scope="module")
+def resumed(trainer, tmp_path_factory):
+    """A run with the flags of `trained` that was stopped twice, and made in another process."""
+    folder = tmp_path_factory.mktemp("runs") / "resumed"
+    first, second = (stopped_after(trainer(folder), step) for step in (17, 30))
+    assert (first.global_step, second.global_step) == (20, 32)
+    last = trainer(folder).run()
+    assert (first.stopped, second.stopped, last.stopped) == (True, True, False)
+    return folder
+
+
+def assert_same_bits(first, second):
+    assert first.keys() == second.keys()
+    different = [
+        key
+        for key in first
+        if np.asarray(first[key]).tobytes() != np.asarray(second[key]).tobytes()
+    ]
+    assert different == []
+
+
+def test_a_run_that_was_stopped_ends_with_the_bits_of_one_that_was_not(
+    trained, resumed, checkpoint
+):
+    for step in (20, 40, STEPS):
+        assert_same_bits(checkpoint(resumed, step), checkpoint(trained, step))
+
+
+def test_a_run_that_was_stopped_has_the_best_checkpoint_of_one_that_was_not(
+    trained, resumed, checkpoint
+):
+    (best,) = (trained / "best").glob("ckpt-*.index")
+    step = int(best.stem.removeprefix("ckpt-"))
+    assert_same_bits(checkpoint(resumed, step, "best"), checkpoint(trained, step, "best"))
+
+
+def curves(values):
+    return {(tag, step): np.asarray(value).tolist() for tag, step, value in values if tag != "x"}
+
+
+def test_curves_have_one_value_for_each_tag_and_step(trained, resumed, event_values):
+    for folder in (trained, resumed):
+        for name in ("train", "validation"):
+            read = [(tag, step) for tag, step, _ in event_values(folder / name)]
+            assert len(read) == len(set(read)), folder
+
+
+def test_curves_of_a_run_that_was_stopped_are_those_of_one_that_was_not(
+    trained, resumed, event_values
+):
+    for name in ("train", "validation"):
+        first, second = (curves(event_values(folder / name)) for folder in (trained, resumed))
+        assert first.keys() == second.keys()
+        for (tag, step), value in first.items():
+            if tag != vocab.examples_per_second:
+                assert second[tag, step] == value
+
+
+def test_tags_are_names_of_the_vocabulary_at_their_steps(trained, event_values):
+    train = curves(event_values(trained / "train"))
+    tags = (vocab.loss, vocab.gradient_norm, vocab.learning_rate, vocab.examples_per_second)
+    assert set(train) == {(tag, step) for tag in tags for step in range(10, STEPS + 1, 10)}
+    validation = curves(event_values(trained / "validation"))
+    judged = (vocab.loss, vocab.error, vocab.accuracy)
+    assert set(validation) == {(tag, step) for tag in judged for step in (25, 50, STEPS)}
+    assert all(0 <= value <= 1 for (tag, _), value in validation.items() if tag == vocab.error)
+    assert all(value > 0 for value in train.values())
+
+
+def test_the_curve_of_the_learning_rate_follows_the_formula(trained, event_values):
+    for (tag, step), value in curves(event_values(trained / "train")).items():
+        if tag == vocab.learning_rate:  # the value at step s is the one that step s used
+            assert value == pytest.approx(float(optimizers.Schedule(OPTIMIZER)(step - 1)))
+            warm = min(1, step / 11)
+            done = min(1, max(0, (step - 1 - 10) / (STEPS - 10)))
+            assert value == pytest.approx(0.05 * warm * (1 + np.cos(np.pi * done)) / 2, abs=1e-8)
+
+
+def test_sample_images_are_shown_once(resumed, event_values):
+    samples = [step for tag, step, _ in event_values(resumed / "train") if tag == vocab.x]
+    assert samples == [0]
+
+
+def test_the_best_checkpoint_is_the_one_with_the_lowest_validation_error(
+    trained, event_values, checkpoint
+):
+    read = curves(event_values(trained / "validation"))
+    errors = {step: value for (tag, step), value in read.items() if tag == vocab.error}
+    best = min(errors, key=lambda step: (errors[step], step))
+    assert [path.name for path in (trained / "best").glob("*.index")] == [f"ckpt-{best}.index"]
+    assert checkpoint(trained, best, "best")[vocab.global_step] == best
+
+
+def test_checkpoints_stand_at_exact_multiples_and_at_the_end(trained):
+    steps = {path.name for path in (trained / "checkpoints").glob("*.index")}
+    assert steps == {f"ckpt-{step}.index" for step in (20, 40, 60)}
+
+
+class Counting(Model):
+    """Counts how often Python runs through a step: once for each trace."""
+
+    optimized = judged = 0
+
+    def optimize(self, x, y=None):
+        self.optimized += 1
+        return super().optimize(x, y)
+
+    def totals(self, x, y, weight):
+        self.judged += 1
+        return super().totals(x, y, weight)
+
+
+def test_steps_are_traced_once_with_evaluation_checkpoints_and_a_partial_last_batch(
+    trainer, digits, tmp_path
+):
+    assert digits.splits["validation"].examples % 64  # the last batch is not full
+    model = Counting.for_dataset(digits, optimizer=OPTIMIZER)
+    run = trainer(tmp_path, model=model)
+    assert run.run().global_step == STEPS
+    assert (model.optimized, model.judged) == (1, 1)
+    assert run._take.experimental_get_tracing_count() == 1
+
+
+def test_a_finished_run_has_nothing_left_and_says_why(trainer, trained):
+    run = trainer(trained)
+    assert run.first_step == STEPS
+    assert run.why_finished == "a larger --train_steps or --epochs goes on"
+    assert trainer(trained, train_steps=STEPS + 1).why_finished is None
+
+
+CONSTANT = OptimizerOptions(learning_rate=0.02)
+
+
+@pytest.fixture(scope="module")
+def finished_at_ten(trainer, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "ten"
+    trainer(folder, optimizer=CONSTANT, train_steps=10).run()
+    return folder
+
+
+@pytest.fixture
+def ten_steps(finished_at_ten, tmp_path):
+    """A copy of a run that is finished after ten steps at a constant rate."""
+    return shutil.copytree(finished_at_ten, tmp_path / "run")
+
+
+def test_more_steps_go_on_from_the_last_and_use_a_new_learning_rate(
+    trainer, ten_steps, event_values
+):
+    new = OptimizerOptions(learning_rate=0.005)
+    run = trainer(ten_steps, optimizer=new, train_steps=20, summary_every=1)
+    assert run.first_step == 10
+    assert run.run().global_step == 20
+    read = curves(event_values(ten_steps / "train"))
+    assert read[vocab.learning_rate, 10] == pytest.approx(0.02)
+    assert [read[vocab.learning_rate, step] for step in range(11, 21)] == pytest.approx(
+        [0.005] * 10
+    )
+
+
+@pytest.mark.slow
+def test_more_steps_end_with_the_bits_of_as_many_at_once(trainer, ten_steps, tmp_path, checkpoint):
+    trainer(ten_steps, optimizer=CONSTANT, train_steps=25).run()
+    trainer(tmp_path / "whole", optimizer=CONSTANT, train_steps=25).run()
+    both, whole = checkpoint(ten_steps, 25), checkpoint(tmp_path / "whole", 25)
+    del both[vocab.state], whole[vocab.state]  # one was evaluated at step 10 too
+    assert_same_bits(both, whole)
+
+
+def test_a_loss_that_is_not_finite_stops_training_and_leaves_finite_checkpoints(
+    trainer, ten_steps, checkpoint
+):
+    run = trainer(
+        ten_steps,
+        optimizer=OptimizerOptions(learning_rate=1e30),
+        train_steps=STEPS,
+        checkpoint_every=1,
+        evaluate_every=1,
+    )
+    with pytest.raises(UserError, match=r"--learning_rate") as caught:
+        run.run()
+    named = int(str(caught.value).removeprefix("step ").partition(":")[0])
+    assert 11 <= named < 20
+    for folder in ("checkpoints", "best"):
+        steps = [int(p.stem.removeprefix("ckpt-")) for p in (ten_steps / folder).glob("*.index")]
+        assert steps
+        assert max(steps) <= named
+        for step in steps:
+            values = checkpoint(ten_steps, step, folder)
+            assert all(np.all(np.isfinite(v)) for k, v in values.items() if k != vocab.state)
+
+
+def test_the_step_whose_loss_is_not_finite_is_named(trainer, ten_steps):
+    run = trainer(ten_steps, optimizer=CONSTANT, train_steps=STEPS)
+    rows = np.ones([7, 3], np.float32)
+    rows[4, 0] = np.nan
+    rows[5:] = np.inf
+    run._take = lambda iterator, steps: tf.constant(rows)
+    with pytest.raises(UserError, match=r"^step 15: loss became nan; "):
+        run.run()
+    assert [path.name for path in (ten_steps / "checkpoints").glob("*.index")] == ["ckpt-10.index"]
+
+
+def test_other_data_or_another_batch_size_is_refused_unless_told_to_go_on(trainer, ten_steps):
+    with pytest.raises(UserError, match=r"batch_size: 64 before, 32 now.*--continue_on_new_data"):
+        trainer(ten_steps, batch_size=32, train_steps=15)
+    run = trainer(ten_steps, batch_size=32, train_steps=15, continue_on_new_data=True)
+    assert run.run().global_step == 15
+
+
+def test_training_ends_when_evaluation_finds_no_new_best_for_long_enough(trainer, tmp_path):
+    frozen = OptimizerOptions(learning_rate=0.0)
+    options = {"evaluate_every": 3, "early_stop_patience": 2, "train_steps": 50}
+    outcome = trainer(tmp_path, optimizer=frozen, **options).run()
+    # Moving statistics go on: the first evaluation need not be the best.
+    assert outcome.global_step < 50
+    assert not outcome.stopped
+    again = trainer(tmp_path, optimizer=frozen, **options)
+    assert again.first_step == outcome.global_step
+    assert "no new best" in again.why_finished
+
+
+def test_a_folder_in_which_another_process_trains_is_refused(tmp_path):
+    with (
+        training.lock_folder(str(tmp_path)),
+        pytest.raises(UserError, match="another process trains there"),
+    ):
+        training.lock_folder(str(tmp_path))
+    training.lock_folder(str(tmp_path)).release()
+
+
+def test_a_file_in_the_way_of_the_folder_of_a_run_is_named(tmp_path):
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(UserError, match=rf"--model_dir={tmp_path}/runs/a: cannot be written"):
+        training.lock_folder(f"{tmp_path}/runs/a")

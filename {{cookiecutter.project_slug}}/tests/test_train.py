@@ -1,0 +1,287 @@
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from {{ cookiecutter.__package_name }} import flags
+
+PACKAGE = flags.__package__
+PRESETS = Path(flags.__file__).parents[2] / "presets"
+
+
+def result(done):
+    """Returns the last line that a command printed, which is JSON."""
+    return json.loads(done.out.splitlines()[-1])
+
+
+def newest(run):
+    steps = [int(p.stem.removeprefix("ckpt-")) for p in (run / "checkpoints").glob("*.index")]
+    return max(steps, default=None)
+
+
+def assert_same_bits(first, second):
+    assert first.keys() == second.keys()
+    for key in first:
+        assert np.asarray(first[key]).tobytes() == np.asarray(second[key]).tobytes(), key
+
+
+def largest_difference(first, second):
+    assert first.keys() == second.keys()
+    return max(
+        np.max(np.abs(first[key].astype(float) - second[key])) for key in first if "/" in key
+    )
+
+
+def assert_one_line_error(done, *parts):
+    assert done.status == 1
+    last = done.err.splitlines()[-1]
+    assert last.startswith("error: ")
+    for part in parts:
+        assert part in last
+    assert "Traceback" not in done.err
+
+
+def test_the_last_line_printed_is_the_result(trained):
+    last = json.loads((trained / "stdout").read_text().splitlines()[-1])
+    assert set(last) == {"global_step", "loss", "error", "examples_per_second"}
+    assert last["global_step"] == 60
+    assert 0 < last["loss"] < 2.3  # that of guessing: log 10
+    assert 0 < last["error"] < 0.5
+    assert last["examples_per_second"] > 10
+
+
+def test_progress_is_plain_lines_where_there_is_no_terminal(trained):
+    err = (trained / "stderr").read_text()
+    assert "training from step 0 to 60" in err
+    assert "validation | step: 25, loss: " in err
+    assert "\r" not in err
+
+
+def test_a_finished_run_is_left_alone_and_says_so(
+    command_line, trained, data_dir, short_run, caplog
+):
+    before = {path: path.stat().st_mtime_ns for path in trained.rglob("*") if path.name != ".lock"}
+    done = command_line("train", f"--data_dir={data_dir}", f"--model_dir={trained}", *short_run)
+    assert done.status == 0
+    assert result(done)["global_step"] == 60
+    assert result(done)["error"] == json.loads((trained / "stdout").read_text())["error"]
+    assert "is finished at step 60: a larger --train_steps or --epochs goes on" in caplog.text
+    after = {path: path.stat().st_mtime_ns for path in trained.rglob("*") if path.name != ".lock"}
+    assert after == before
+
+
+def test_the_flag_file_of_a_run_repeats_it_bit_by_bit(command_line, trained, tmp_path, checkpoint):
+    again = tmp_path / "again"
+    done = command_line("train", f"--flagfile={trained}/flags.txt", f"--model_dir={again}")
+    assert done.status == 0, done.err
+    assert_same_bits(checkpoint(again, 60), checkpoint(trained, 60))
+
+
+def test_two_devices_train_like_one(
+    run_command, trained, data_dir, short_run, tmp_path, checkpoint
+):
+    run = tmp_path / "two"
+    done = run_command(
+        "train", f"--data_dir={data_dir}", f"--model_dir={run}", "--devices=cpu:2", *short_run
+    )
+    assert done.status == 0, done.err
+    assert largest_difference(checkpoint(run, 60), checkpoint(trained, 60)) <= 1e-5
+    assert result(done)["error"] == json.loads((trained / "stdout").read_text())["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["sgd", "momentum"])
+def test_one_two_and_four_devices_have_the_same_weights_after_100_steps(
+    run_command, data_dir, tmp_path, checkpoint, optimizer
+):
+    weights = {}
+    for devices in ("cpu", "cpu:2", "cpu:4"):
+        run = tmp_path / devices.replace(":", "-")
+        done = run_command(
+            "train",
+            *(f"--data_dir={data_dir}", f"--model_dir={run}", f"--devices={devices}"),
+            *(f"--optimizer={optimizer}", "--train_steps=100", "--warmup_steps=10"),
+            "--clip_norm=0.1",
+        )
+        assert done.status == 0, done.err
+        weights[devices] = checkpoint(run, 100)
+    start = {key: 0 * value for key, value in weights["cpu"].items() if "/" in key}
+    assert largest_difference({k: weights["cpu"][k] for k in start}, start) > 0.1
+    assert largest_difference(weights["cpu"], weights["cpu:2"]) <= 1e-5
+    assert largest_difference(weights["cpu"], weights["cpu:4"]) <= 1e-5
+
+
+def start(*arguments):
+    """Starts `train` in a process of its own and does not wait for it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", f"{PACKAGE}.train", *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(condition, process, seconds=120):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_signal_saves_and_exits_with_42_and_the_same_command_goes_on(
+    data_dir, tmp_path, command_line
+):
+    run = tmp_path / "run"
+    arguments = (f"--data_dir={data_dir}", f"--model_dir={run}", "--steps_per_loop=10")
+    process = start(*arguments, "--train_steps=1000000", "--checkpoint_every=30")
+    try:
+        wait_for(lambda: newest(run), process)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 42, err
+    stopped_at = json.loads(out)["global_step"]
+    assert stopped_at == newest(run)
+    assert f"stopped at step {stopped_at}; the same command goes on" in err
+    done = command_line("train", *arguments, f"--train_steps={stopped_at + 20}")
+    assert done.status == 0, done.err
+    assert result(done)["global_step"] == stopped_at + 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGKILL"])
+def test_a_run_that_is_stopped_anywhere_ends_with_the_bits_of_one_that_was_not(
+    data_dir, tmp_path, run_command, checkpoint, name
+):
+    def arguments(run):
+        return (
+            *(f"--data_dir={data_dir}", f"--model_dir={tmp_path / run}", "--train_steps=3000"),
+            *("--steps_per_loop=5", "--checkpoint_every=50", "--evaluate_every=500"),
+        )
+
+    whole = run_command("train", *arguments("whole"))
+    assert whole.status == 0, whole.err
+    statuses = []
+    for _ in range(2):
+        process = start(*arguments("stopped"))
+        begun = newest(tmp_path / "stopped") or 0
+        try:
+            wait_for(lambda begun=begun: (newest(tmp_path / "stopped") or 0) > begun + 300, process)
+            process.send_signal(signal.Signals[name])
+            process.communicate(timeout=60)
+        finally:
+            process.kill()
+        statuses.append(process.returncode)
+    assert statuses == [-signal.SIGKILL if name == "SIGKILL" else 42] * 2
+    last = run_command("train", *arguments("stopped"))
+    assert last.status == 0, last.err
+    stopped, undisturbed = (checkpoint(tmp_path / run, 3000) for run in ("stopped", "whole"))
+    assert_same_bits(stopped, undisturbed)
+
+
+def test_no_data_yet_says_which_command_to_run(command_line, tmp_path):
+    done = command_line("train", f"--data_dir={tmp_path}/none", f"--model_dir={tmp_path}/run")
+    assert_one_line_error(
+        done,
+        f"--data_dir={tmp_path}/none: no data there yet",
+        f"python -m {PACKAGE}.prepare --source=... --data_dir={tmp_path}/none",
+    )
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_data_set_that_disagrees_with_its_shards_is_refused(command_line, data_dir, tmp_path):
+    data = shutil.copytree(data_dir, tmp_path / "data")
+    shard = data / "train-00001-of-00004.tfrecord"
+    os.truncate(shard, shard.stat().st_size - 1)
+    done = command_line("train", f"--data_dir={data}", f"--model_dir={tmp_path}/run")
+    assert_one_line_error(done, str(shard), "dataset.json says")
+
+
+def test_an_empty_split_is_refused(command_line, data_dir, tmp_path):
+    data = shutil.copytree(data_dir, tmp_path / "data")
+    description = json.loads((data / "dataset.json").read_text())
+    description["splits"]["validation"] = {"examples": 0, "shards": []}
+    (data / "dataset.json").write_text(json.dumps(description))
+    done = command_line("train", f"--data_dir={data}", f"--model_dir={tmp_path}/run")
+    assert_one_line_error(done, "dataset.json", "'validation' is empty")
+
+
+def test_a_folder_that_cannot_be_written_is_refused(command_line, data_dir, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = command_line("train", f"--data_dir={data_dir}", f"--model_dir={tmp_path}/file/run")
+    assert_one_line_error(done, f"--model_dir={tmp_path}/file/run: cannot be written")
+
+
+@pytest.mark.slow
+def test_a_batch_that_the_devices_do_not_divide_is_refused(run_command, data_dir, tmp_path):
+    done = run_command(
+        "train",
+        *(f"--data_dir={data_dir}", f"--model_dir={tmp_path}/run"),
+        *("--devices=cpu:4", "--batch_size=30"),
+    )
+    assert_one_line_error(done, "--batch_size=30 cannot be divided among 4 devices", "such as 32")
+
+
+def test_a_run_of_another_model_is_refused(command_line, trained, tmp_path):
+    run = shutil.copytree(trained, tmp_path / "run")
+    done = command_line(
+        "train",
+        *(f"--flagfile={trained}/flags.txt", f"--model_dir={run}"),
+        *("--optimizer=adam", "--train_steps=70"),
+    )
+    assert_one_line_error(done, "belongs to another model", "optimizer/")
+    assert (run / "flags.txt").read_text() == (trained / "flags.txt").read_text()
+
+
+def test_a_loss_that_explodes_ends_training_and_names_the_step(command_line, data_dir, tmp_path):
+    done = command_line(
+        "train",
+        *(f"--data_dir={data_dir}", f"--model_dir={tmp_path}/run"),
+        *("--learning_rate=1e30", "--warmup_steps=0", "--train_steps=50"),
+    )
+    assert_one_line_error(done, "error: step ", "--learning_rate")
+
+
+def test_the_debug_preset_runs_everything_quickly(command_line, data_dir, tmp_path):
+    done = command_line(
+        "train",
+        *(f"--flagfile={PRESETS}/debug.txt", f"--data_dir={data_dir}"),
+        f"--model_dir={tmp_path}/run",
+    )
+    assert done.status == 0, done.err
+    assert result(done)["global_step"] <= 50
+    assert {path.name for path in (tmp_path / "run").iterdir()} >= {
+        *("checkpoints", "best", "train", "validation", "flags.txt"),
+    }
+
+
+@pytest.mark.slow
+def test_the_model_can_overfit_one_batch(command_line, data_dir, tmp_path):
+    done = command_line(
+        "train",
+        *(f"--flagfile={PRESETS}/overfit_one_batch.txt", f"--data_dir={data_dir}"),
+        f"--model_dir={tmp_path}/run",
+    )
+    assert done.status == 0, done.err
+    assert result(done)["loss"] < 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", ["cpu", "cpu:2", "cpu:4"])
+def test_the_default_learns_to_read_digits(run_command, data_dir, tmp_path, devices):
+    arguments = (f"--data_dir={data_dir}", f"--model_dir={tmp_path}/run", f"--devices={devices}")
+    done = run_command("train", *arguments)
+    assert done.status == 0, done.err
+    assert result(done)["error"] <= 0.03
+    done = run_command("evaluate", f"--model_dir={tmp_path}/run", "--split=test")
+    assert result(done)["error"] <= 0.04

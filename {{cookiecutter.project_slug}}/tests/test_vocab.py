@@ -1,0 +1,25 @@
+import ast
+import inspect
+import re
+
+from {{ cookiecutter.__package_name }}.vocab import Vocabulary, per_variable, vocab
+
+
+def test_every_name_is_spelled_like_its_field_and_can_name_an_operation():
+    for field, name in vocab._asdict().items():
+        assert name == field
+        assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
+
+
+def test_every_name_is_described():
+    (definition,) = ast.parse(inspect.getsource(Vocabulary)).body
+    assert isinstance(definition, ast.ClassDef)
+    body = definition.body[1:]  # after the class's own description
+    names = [node.target.id for node in body[::2]]  # type: ignore[attr-defined]
+    texts = [node.value.value for node in body[1::2]]  # type: ignore[attr-defined]
+    assert names == list(Vocabulary._fields)
+    assert all(re.fullmatch(r"[A-Z]\w*[^`]* .*\.", text, re.DOTALL) for text in texts)
+
+
+def test_what_exists_for_each_variable_is_a_name_and_its_path():
+    assert per_variable(vocab.gradient_norm, "conv_1/kernel") == "gradient_norm/conv_1/kernel"
