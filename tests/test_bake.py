@@ -54,6 +54,7 @@ src/PACKAGE/prepare.py
 src/PACKAGE/sources.py
 src/PACKAGE/train.py
 src/PACKAGE/vocab.py
+tests/comparing.py
 tests/conftest.py
 tests/engine/test_batches.py
 tests/engine/test_command.py
@@ -73,9 +74,12 @@ tests/engine/test_saver.py
 tests/engine/test_splits.py
 tests/engine/test_state.py
 tests/engine/test_summaries.py
+tests/engine/test_trainable.py
 tests/engine/test_training.py
+tests/engine/test_warm_start.py
 tests/test_data.py
 tests/test_evaluate.py
+tests/test_faults.py
 tests/test_flags.py
 tests/test_model.py
 tests/test_prepare.py

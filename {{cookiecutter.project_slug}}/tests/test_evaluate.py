@@ -52,12 +52,15 @@ def predicted(weights, statistics, x):
         kernel, bias = (weights[f"inference/{name}/{part}"] for part in ("kernel", "bias"))
         return h @ kernel.astype(float) + bias
 
+    def silu(h):
+        return h / (1 + np.exp(-h))
+
     h = (x - np.array(statistics["mean"])) / np.array(statistics["stddev"])
     for i in (1, 2):
-        h = np.maximum(normalized(convolved(h, i), i), 0)
+        h = silu(normalized(convolved(h, i), i))
         n, height, width, channels = h.shape
-        h = h.reshape(n, height // 2, 2, width // 2, 2, channels).max(axis=(2, 4))
-    logits = dense(np.maximum(dense(h.reshape(len(h), -1), "dense_1"), 0), "logits")
+        h = h.reshape(n, height // 2, 2, width // 2, 2, channels).mean(axis=(2, 4))
+    logits = dense(silu(dense(h.reshape(len(h), -1), "dense_1")), "logits")
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
     return exponentials / exponentials.sum(axis=1, keepdims=True)
 

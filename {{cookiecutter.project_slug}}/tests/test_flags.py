@@ -74,7 +74,8 @@ REJECTED = [
     *("checkpoint_every=0", "summary_every=0", "evaluate_every=0", "keep_checkpoints=0"),
     *("keep_best=0", "optimizer=magic", "learning_rate_schedule=steps", "devices=tpu"),
     *("devices=cpu:0", "devices=gpu:", "augment=perhaps", "learning_rate=nan", "epochs=nan"),
-    *("learning_rate=inf", "dropout_rate=nan"),
+    *("learning_rate=inf", "dropout_rate=nan", "batch_size=99999999999999999999"),
+    *("summary_every=100000000000000000000", "learning_rate=1e39", "warm_start_from="),
 ]
 
 
@@ -87,6 +88,19 @@ def test_a_value_out_of_range_is_refused_in_two_lines(command_line, tmp_path, fl
     assert f"--{flag.partition('=')[0]}=" in first
     assert second.startswith("Pass --helpshort or --helpfull")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [
+        *(("prepare", "source"), ("prepare", "data_dir"), ("train", "data_dir")),
+        *(("train", "model_dir"), ("evaluate", "model_dir"), ("evaluate", "data_dir")),
+    ],
+)
+def test_a_folder_without_a_name_is_refused(command_line, command, flag):
+    done = command_line(command, f"--{flag}=")
+    assert done.status == 1
+    assert f"--{flag}=: must not be empty" in done.err.splitlines()[0]
 
 
 @pytest.mark.parametrize("value", ["auto", "cpu", "cpu:4", "gpu", "gpu:0", "gpu:0,2"])
@@ -102,6 +116,12 @@ def test_steps_and_epochs_cannot_both_be_given(command_line):
     assert done.status == 1
     assert "train_steps" in done.err
     assert "epochs" in done.err
+
+
+def test_patterns_of_a_warm_start_need_one(command_line):
+    done = command_line("train", "--warm_start_include=conv_1/.*")
+    assert done.status == 1
+    assert "need --warm_start_from" in done.err.splitlines()[0]
 
 
 def test_an_unknown_flag_is_refused(command_line):

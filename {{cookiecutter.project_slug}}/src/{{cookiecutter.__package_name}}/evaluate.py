@@ -1,6 +1,5 @@
 """Evaluates a trained model: ``python -m <package>.evaluate --model_dir=runs/baseline --split=test``."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ def main(_: Sequence[str]) -> None:
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
     from .engine import batches, placement, saver, steps
     from .engine import dataset as datasets
-    from .engine.files import write_text
+    from .engine.files import to_json, write_text
     from .model import Model
 
     model_dir, split = flags.MODEL_DIR.value, flags.SPLIT.value
@@ -32,7 +31,7 @@ def main(_: Sequence[str]) -> None:
         vocab.global_step: int(model.optimizer.iterations.numpy()),
         **steps.make_evaluate(model, strategy)(evaluation),
     }
-    write_text(Path(model_dir) / f"evaluation-{split}.json", json.dumps(result, indent=2) + "\n")
+    write_text(Path(model_dir) / f"evaluation-{split}.json", to_json(result, indent=2) + "\n")
     command.print_result(result)
 
 

@@ -110,6 +110,7 @@ BATCH_SIZE = flags.DEFINE_integer(
     64,
     "Examples in a step over all devices together; a multiple of their number.",
     lower_bound=1,
+    upper_bound=1_000_000,
 )
 LIMIT_EXAMPLES = flags.DEFINE_integer(
     "limit_examples",
@@ -257,21 +258,27 @@ TRAINABLE = flags.DEFINE_string(
     "trainable",
     "",
     "Train only variables whose whole path matches this regular expression (`logits/.*`); empty "
-    "trains all. A layer without a trained variable runs as in inference.",
+    "trains all. A layer with variables of which none is trained runs as in inference.",
 )
 for _name in ("warm_start_include", "warm_start_exclude"):
     flags.register_validator(
         _name,
-        lambda values: all(_is_pattern(value) for value in values),
+        lambda values: all(map(_is_pattern, values)),
         message="must be regular expressions",
     )
-flags.register_validator(
-    "trainable", lambda value: _is_pattern(value), message="must be a regular expression"
+flags.register_validator("trainable", _is_pattern, message="must be a regular expression")
+flags.register_multi_flags_validator(
+    ["warm_start_from", "warm_start_include", "warm_start_exclude", "warm_start_map"],
+    lambda values: values["warm_start_from"] is not None or not any(values.values()),
+    message="--warm_start_include, --warm_start_exclude and --warm_start_map need --warm_start_from",
 )
 flags.register_validator(
     "warm_start_map",
-    lambda values: all(re.fullmatch(r"[^=]+=[^=]+", value) for value in values),
-    message="must be old=new",
+    lambda values: (
+        all(re.fullmatch(r"[^=]+=[^=]+", value) for value in values)
+        and len({value.partition("=")[0] for value in values}) == len(values)
+    ),
+    message="must be old=new, each old once",
 )
 
 # evaluate
@@ -288,14 +295,22 @@ CHECKPOINT = flags.DEFINE_enum(
     "Which checkpoint of the run to take; best is by validation error.",
 )
 
-# Not a number (nan) passes any bound, and no setting here means anything when infinite.
-for _flag in flags.FLAGS.flags_by_module_dict()[__name__]:
-    if isinstance(_flag.parser, flags.FloatParser):
-        flags.register_validator(
-            _flag.name,
-            lambda value: value is None or math.isfinite(value),
-            message="must be a finite number",
-        )
+# A shell variable that is not set must not make the current folder the place to write to, or a warm start none.
+for _name in ("data_dir", "model_dir", "source", "warm_start_from"):
+    flags.register_validator(_name, lambda value: value != "", message="must not be empty")
+
+# Not a number (nan) passes any bound, no setting here means anything when infinite, and numbers end up in
+# TensorFlow's float32 and int64.
+for _parser, _largest in ((flags.FloatParser, 3e38), (flags.IntegerParser, 10**15)):
+    for _flag in flags.FLAGS.flags_by_module_dict()[__name__]:
+        if isinstance(_flag.parser, _parser):
+            flags.register_validator(
+                _flag.name,
+                lambda value, largest=_largest: (
+                    value is None or (math.isfinite(value) and value <= largest)
+                ),
+                message=f"must be a finite number of at most {_largest:g}",
+            )
 
 # What belongs to which command: `--help` lists these, and any other is refused.
 PREPARE = (

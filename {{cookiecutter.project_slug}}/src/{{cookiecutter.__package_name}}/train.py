@@ -54,25 +54,30 @@ def main(_: Sequence[str]) -> int:
                     exclude=flags.WARM_START_EXCLUDE.value,
                     names=dict(entry.split("=") for entry in flags.WARM_START_MAP.value),
                 )
+        manifest = Manifest(
+            model_dir,
+            strategy=strategy,
+            deterministic=flags.DETERMINISTIC.value,
+            data=trainer.state.data,
+        )
         if trainer.why_finished:
             step = trainer.first_step
             logging.info("%s is finished at step %d: %s", model_dir, step, trainer.why_finished)
             outcome = trainer.outcome(step)
         else:
-            changed = command.write_flags(model_dir, flags.TRAIN)
-            manifest = Manifest(
-                model_dir,
-                strategy=strategy,
-                deterministic=flags.DETERMINISTIC.value,
-                data=trainer.state.data,
+            manifest.begin(
+                "resume" if trainer.resumed else "start",
+                trainer.first_step,
+                changed_flags=command.changed_flags(model_dir, flags.TRAIN),
             )
-            start = "resume" if trainer.resumed else "start"
-            manifest.record(start, trainer.first_step, changed_flags=changed)
+            command.write_flags(model_dir, flags.TRAIN)
             outcome = trainer.run()
-            end = "stop" if outcome.stopped else "finish"
-            manifest.record(end, outcome.global_step, result=dataclasses.asdict(outcome))
-    result = dataclasses.asdict(outcome)
-    stopped = result.pop("stopped")
+        result = dataclasses.asdict(outcome)
+        stopped = result.pop("stopped")
+        if stopped:
+            manifest.record("stop", outcome.global_step, result=result)
+        else:
+            manifest.finish(outcome.global_step, result)
     command.print_result(result)
     return training.STOPPED if stopped else 0
 

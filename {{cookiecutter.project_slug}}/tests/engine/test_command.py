@@ -1,3 +1,4 @@
+import io
 import re
 
 import pytest
@@ -40,6 +41,38 @@ def test_the_status_of_a_command_is_what_it_returns(run_main):
 
 def test_a_users_mistake_is_one_line_and_status_1(run_main):
     assert run_main(raising(UserError("--a=b: c"))) == (1, "error: --a=b: c\n")
+
+
+def test_a_name_with_line_breaks_does_not_break_the_line(run_main):
+    error = UserError("images/a\n1.png: cannot be read\r\nreplace it")
+    assert run_main(raising(error)) == (
+        1,
+        "error: images/a 1.png: cannot be read replace it\n",
+    )
+
+
+def test_names_of_tensorflows_own_parts_are_left_out(run_main):
+    node = "{" * 2 + "function_node __wrapped__A_device_/b:0" + "}" * 2
+    error = UserError(f"f: ({node} No space [Op:A] name: ); go")
+    assert run_main(raising(error)) == (1, "error: f: (No space); go\n")
+
+
+def test_a_name_that_cannot_be_encoded_is_escaped(run_main, monkeypatch):
+    streams = {name: io.TextIOWrapper(io.BytesIO(), "ascii") for name in ("stdout", "stderr")}
+    for name, stream in streams.items():
+        monkeypatch.setattr(f"sys.{name}", stream)
+
+    def main(_):
+        print("passed over \udcff.txt")
+        raise UserError("ünï/\udcff.png: cannot be read")
+
+    assert run_main(main)[0] == 1
+    for stream in streams.values():
+        stream.flush()
+    assert streams["stdout"].buffer.getvalue() == b"passed over \\udcff.txt\n"
+    assert streams["stderr"].buffer.getvalue() == (
+        b"error: \\xfcn\\xef/\\udcff.png: cannot be read\n"
+    )
 
 
 def test_an_error_of_the_file_system_names_the_file(run_main, tmp_path):
@@ -105,11 +138,13 @@ def test_lists_survive_being_written_twice(saved_flags, tmp_path):
     assert flags.IMAGE_SIZE.value == ["6", "5"]
 
 
-def test_writing_flags_again_says_what_has_changed(saved_flags, tmp_path):
+def test_what_has_changed_since_the_flags_were_written_is_told(saved_flags, tmp_path):
     parsed("--noaugment", "--batch_size=32")
-    assert command.write_flags(str(tmp_path), flags.TRAIN) == {}
+    assert command.changed_flags(str(tmp_path), flags.TRAIN) == {}
+    command.write_flags(str(tmp_path), flags.TRAIN)
+    assert command.changed_flags(str(tmp_path), flags.TRAIN) == {}
     parsed("--augment", "--batch_size=32", "--epochs=3")
-    assert command.write_flags(str(tmp_path), flags.TRAIN) == {
+    assert command.changed_flags(str(tmp_path), flags.TRAIN) == {
         "augment": ["--noaugment", "--augment"],
         "epochs": ["", "--epochs=3.0"],
     }
@@ -120,6 +155,25 @@ def test_the_flags_of_a_run_are_taken_over_except_those_given(saved_flags, tmp_p
     parsed("--batch_size=8")
     command.read_flags_of_run(str(tmp_path))
     assert (flags.BATCH_SIZE.value, flags.AUGMENT.value, flags.SEED.value) == (8, False, 5)
+
+
+def test_a_flag_file_may_hold_comments_and_empty_lines(saved_flags, tmp_path, caplog):
+    (tmp_path / "flags.txt").write_text("# why\n\n--batch_size=16\n")
+    parsed()
+    command.read_flags_of_run(str(tmp_path))
+    assert flags.BATCH_SIZE.value == 16
+    assert "no longer exists" not in caplog.text
+
+
+def test_a_flag_file_that_is_not_text_is_named(saved_flags, tmp_path):
+    (tmp_path / "flags.txt").write_bytes(b"--batch_size=16\n\xff")
+    parsed()
+    for use in (
+        lambda: command.read_flags_of_run(str(tmp_path)),
+        lambda: command.changed_flags(str(tmp_path), flags.TRAIN),
+    ):
+        with pytest.raises(UserError, match=rf"{tmp_path}/flags\.txt: damaged"):
+            use()
 
 
 def test_a_folder_that_is_no_run_is_refused(saved_flags, tmp_path):

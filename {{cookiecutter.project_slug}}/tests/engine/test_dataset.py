@@ -104,6 +104,29 @@ def test_another_format_is_refused(data_dir):
         dataset.load(data_dir)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda description: description["features"]["x"].update(shape=[3, 2]),
+        lambda description: description["features"].pop("y"),
+        lambda description: description["classes"].pop(),
+        lambda description: description["statistics"].update(mean=[0.2]),
+        lambda description: description.update(seed=4),
+        lambda description: description.pop("digest"),
+    ],
+    ids=["shape", "feature", "class", "statistic", "seed", "digest"],
+)
+def test_a_description_that_was_changed_is_refused(data_dir, change):
+    edit(data_dir, change)
+    with pytest.raises(UserError, match=f"{data_dir / dataset.FILE}: was changed after"):
+        dataset.load(data_dir)
+
+
+def test_a_description_that_was_only_written_differently_is_taken(data_dir):
+    edit(data_dir, lambda description: description)
+    dataset.load(data_dir)
+
+
 def test_counts_that_disagree_are_refused(data_dir):
     edit(data_dir, lambda description: description["splits"]["train"].update(examples=5))
     with pytest.raises(UserError, match="train: 5 examples, but its shards hold 6"):

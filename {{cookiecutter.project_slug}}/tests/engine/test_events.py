@@ -39,13 +39,11 @@ def test_a_value_that_was_cut_off_is_dropped(tmp_path, event_values):
     assert [step for _, step, _ in event_values(tmp_path)] == [1, 2]
 
 
-def test_what_a_killed_process_was_about_to_replace_is_cleared_away(tmp_path, event_values):
-    written(tmp_path, [1, 2, 3])
-    (path,) = tmp_path.iterdir()
-    path.with_name(path.name + ".new").write_bytes(b"half")
-    events.drop_after(tmp_path, 3)
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_a_folder_that_is_not_there_holds_nothing_to_drop(tmp_path):
     events.drop_after(tmp_path / "none", 3)
+
+
+def test_nothing_is_left_of_a_run_that_starts_anew(tmp_path, event_values):
+    written(tmp_path, [0, 1, 2])
+    events.drop_after(tmp_path, -1)
+    assert event_values(tmp_path) == []

@@ -145,3 +145,22 @@ def test_handlers_are_put_back_when_the_block_ends():
     with loop.stop_signals():
         assert loop.signal.getsignal(loop.signal.SIGTERM) is not before
     assert loop.signal.getsignal(loop.signal.SIGTERM) is before
+
+
+def test_an_action_is_also_done_when_it_was_not_done_for_its_seconds():
+    now = [0.0]
+    done: list[int] = []
+
+    def take_steps(step, count):
+        now[0] += count  # a second a step
+
+    loop.run(
+        take_steps,
+        first_step=0,
+        last_step=40,
+        steps_per_loop=3,
+        actions=[loop.Action(25, done.append, seconds=10)],
+        clock=lambda: now[0],
+    )
+    # Loops end at 3, 6, 9, 12: the first that is 10 seconds or more after the last time it was done.
+    assert done == [12, 24, 25, 37]

@@ -33,11 +33,13 @@ def test_a_manifest_says_what_a_run_was_made_with(tmp_path):
 
 def test_what_happens_to_a_run_is_added_to_its_history(tmp_path):
     first = manifest(tmp_path)
-    first.record("start", 0)
+    first.begin("start", 0)
     first.record("stop", 30)
     second = manifest(tmp_path)
-    second.record("resume", 30, changed_flags={"train_steps": ["--train_steps=50", ""]})
-    second.record("finish", 60, result={"error": 0.25})
+    second.begin("resume", 30, changed_flags={"train_steps": ["--train_steps=50", ""]})
+    second.finish(60, {"error": 0.25})
+    third = manifest(tmp_path)
+    third.finish(60, {"error": 0.25})  # the run was finished already
     history = read(tmp_path)["history"]
     assert [(entry["event"], entry["step"]) for entry in history] == [
         ("start", 0),
@@ -46,6 +48,7 @@ def test_what_happens_to_a_run_is_added_to_its_history(tmp_path):
         ("finish", 60),
     ]
     assert history[2]["changed_flags"] == {"train_steps": ["--train_steps=50", ""]}
+    assert history[2]["command"] == sys.orig_argv
     assert history[3]["result"] == {"error": 0.25}
     assert [entry["time"] for entry in history] == sorted(entry["time"] for entry in history)
 

@@ -144,9 +144,14 @@ def test_what_a_killed_process_left_behind_is_cleared_away(tmp_path):
     (tmp_path / ".writing" / "ckpt-2.data-00000-of-00001.tempstate1").write_bytes(b"half")
     (tmp_path / "ckpt-2.data-00000-of-00001").write_bytes(b"killed before the index was there")
     assert restored_step(tmp_path) == 1
-    assert not list((tmp_path / ".writing").glob("*"))
+    # Reading leaves it: another process may be writing.
+    assert list((tmp_path / ".writing").glob("*"))
     saved(tmp_path, 2)
+    assert not list((tmp_path / ".writing").glob("*"))
     assert restored_step(tmp_path) == 2
+    assert files(tmp_path) == [
+        f"ckpt-{step}.{part}" for step in (1, 2) for part in ("data-00000-of-00001", "index")
+    ]
 
 
 def truncate(path):
@@ -169,6 +174,35 @@ def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(tmp_path, capl
     assert restored_step(tmp_path) == 1
     if (part, damage) != ("index", delete):  # without its index it does not exist
         assert any("ckpt-2" in r.getMessage() and r.levelname == "WARNING" for r in caplog.records)
+
+
+def test_what_was_saved_after_a_fall_back_is_not_pushed_out_by_the_damaged(tmp_path):
+    saved(tmp_path, 10, 20, 30)
+    truncate(tmp_path / "ckpt-20.data-00000-of-00001")
+    empty(tmp_path / "ckpt-30.index")
+    saved(tmp_path, 15, keep=1)
+    assert restored_step(tmp_path) == 15
+
+
+def test_a_save_waits_for_another_and_fails_with_it(tmp_path, monkeypatch):
+    go = threading.Event()
+    write = saver._write_tensors
+
+    def slow(path, tensors):
+        if path.parent.name == "best":
+            assert go.wait(30)
+            raise OSError("no room")
+        write(path, tensors)
+
+    monkeypatch.setattr(saver, "_write_tensors", slow)
+    best, newest = (saver.Saver(tmp_path / n, some_variables(2.0)) for n in ("best", "newest"))
+    best.save(2, STATE, [2])
+    newest.save(2, STATE, 3, after=best)
+    go.set()
+    for one in (newest, best):
+        with pytest.raises(UserError, match=r"best: ckpt-2 could not be written \(no room\)"):
+            one.wait()
+    assert saver.steps_in(tmp_path / "newest") == []
 
 
 def test_when_none_can_be_read_each_is_named_and_nothing_is_deleted(tmp_path):
@@ -209,6 +243,14 @@ def test_a_checkpoint_with_more_than_the_model_has_is_refused(tmp_path):
         UserError, match=r"another model \(inference/dense/bias is not in this model"
     ):
         saver.Saver(tmp_path, some_variables()).restore()
+
+
+def test_another_optimizer_without_variables_of_its_own_is_refused(tmp_path):
+    save(tmp_path, 1, some_variables())
+    plain = {k: v for k, v in some_variables().items() if not k.startswith("optimizer/")}
+    with pytest.raises(UserError, match=r"optimizer/dense/kernel_momentum is not in this model"):
+        saver.Saver(tmp_path, plain).restore()
+    assert saver.Saver(tmp_path, plain, ignored=("state", "optimizer")).restore() is not None
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
@@ -254,6 +296,14 @@ def test_the_best_checkpoint_of_a_run_is_the_first_of_its_list(tmp_path, model):
     assert int(model.optimizer.iterations) == 10
     saver.restore_run(str(tmp_path), model)
     assert int(model.optimizer.iterations) == 30
+
+
+def test_a_best_checkpoint_that_is_gone_leaves_the_next_best(tmp_path, model):
+    best = State(DATA, best=((0.1, 10), (0.2, 20)))
+    model.optimizer.iterations.assign(20)
+    save(tmp_path / "best", 20, saver.variables_of(model), state=best)
+    saver.restore_run(str(tmp_path), model, best=True)
+    assert int(model.optimizer.iterations) == 20
 
 
 def test_evaluation_needs_no_optimizer_state(tmp_path, model):

@@ -37,3 +37,12 @@ def test_a_state_before_the_first_evaluation_can_be_saved_too():
     assert again.data == DATA
     assert math.isnan(again.error)
     assert math.isnan(again.loss)
+
+
+def test_an_error_that_is_no_number_is_never_the_best():
+    state = State(DATA)
+    assert not state.add_evaluation(float("nan"), 10, 1)
+    assert state.add_evaluation(0.9, 20, 1)
+    assert not state.add_evaluation(float("inf"), 30, 1)
+    assert state.best == ((0.9, 20),)
+    assert state.evaluations_since_best == 1

@@ -1,3 +1,4 @@
+import math
 import shutil
 import signal
 import time
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from comparing import assert_same_bits
 from {{ cookiecutter.__package_name }} import data
 from {{ cookiecutter.__package_name }}.engine import batches, optimizers, training
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
@@ -80,16 +82,6 @@ def resumed(trainer, tmp_path_factory):
     last = trainer(folder).run()
     assert (first.stopped, second.stopped, last.stopped) == (True, True, False)
     return folder
-
-
-def assert_same_bits(first, second):
-    assert first.keys() == second.keys()
-    different = [
-        key
-        for key in first
-        if np.asarray(first[key]).tobytes() != np.asarray(second[key]).tobytes()
-    ]
-    assert different == []
 
 
 def test_a_run_that_was_stopped_ends_with_the_bits_of_one_that_was_not(
@@ -217,18 +209,24 @@ def ten_steps(finished_at_ten, tmp_path):
     return shutil.copytree(finished_at_ten, tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    ("schedule", "rate"),
+    [
+        ("constant", lambda step: 0.005),
+        ("cosine", lambda step: 0.005 * (1 + math.cos(math.pi * (step - 1) / 20)) / 2),
+    ],
+)
 def test_more_steps_go_on_from_the_last_and_use_a_new_learning_rate(
-    trainer, ten_steps, event_values
+    trainer, ten_steps, event_values, schedule, rate
 ):
-    new = OptimizerOptions(learning_rate=0.005)
+    new = OptimizerOptions(learning_rate=0.005, schedule=schedule, train_steps=20)
     run = trainer(ten_steps, optimizer=new, train_steps=20, summary_every=1)
     assert run.first_step == 10
     assert run.run().global_step == 20
     read = curves(event_values(ten_steps / "train"))
     assert read[vocab.learning_rate, 10] == pytest.approx(0.02)
-    assert [read[vocab.learning_rate, step] for step in range(11, 21)] == pytest.approx(
-        [0.005] * 10
-    )
+    rates = [read[vocab.learning_rate, step] for step in range(11, 21)]
+    assert rates == pytest.approx([rate(step) for step in range(11, 21)], rel=1e-5)
 
 
 @pytest.mark.slow
@@ -297,12 +295,17 @@ def test_a_folder_in_which_another_process_trains_is_refused(tmp_path):
     with (
         training.lock_folder(str(tmp_path)),
         pytest.raises(UserError, match="another process trains there"),
+        training.lock_folder(str(tmp_path)),
     ):
-        training.lock_folder(str(tmp_path))
-    training.lock_folder(str(tmp_path)).release()
+        pytest.fail("two at a time")
+    with training.lock_folder(str(tmp_path)):
+        pass  # given back
 
 
 def test_a_file_in_the_way_of_the_folder_of_a_run_is_named(tmp_path):
     (tmp_path / "runs").write_text("")
-    with pytest.raises(UserError, match=rf"--model_dir={tmp_path}/runs/a: cannot be written"):
-        training.lock_folder(f"{tmp_path}/runs/a")
+    with (
+        pytest.raises(UserError, match=rf"--model_dir={tmp_path}/runs/a: cannot be written"),
+        training.lock_folder(f"{tmp_path}/runs/a"),
+    ):
+        pytest.fail("there is no folder")

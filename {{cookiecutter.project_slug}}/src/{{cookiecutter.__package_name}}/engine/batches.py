@@ -61,7 +61,8 @@ def open_split(
         return Split(examples, read)
     numbers = tf.data.Dataset.range(examples).batch(_CHUNK)
     chunks = list(numbers.map(read, num_parallel_calls=tf.data.AUTOTUNE))
-    table = {key: tf.concat([chunk[key] for chunk in chunks], axis=0) for key in chunks[0]}
+    with tf.device("CPU:0"):  # else it takes memory of the first GPU
+        table = {key: tf.concat([chunk[key] for chunk in chunks], axis=0) for key in chunks[0]}
     return Split(examples, lambda numbers: {k: tf.gather(v, numbers) for k, v in table.items()})
 
 

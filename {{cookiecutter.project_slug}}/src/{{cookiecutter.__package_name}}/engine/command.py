@@ -1,6 +1,6 @@
 """Runs a command: parses its flags, and turns what a user can put right into one line and exit status 1."""
 
-import json
+import io
 import logging as python_logging
 import os
 import re
@@ -12,9 +12,10 @@ from typing import Any
 from absl import app, flags, logging
 
 from .errors import UserError
-from .files import write_text
+from .files import to_json, write_text
 
 FLAGS_FILE = "flags.txt"
+_INTERRUPTED = 128 + 2  # by SIGINT, outside of the training loop: nothing was begun
 
 
 def run(main: Callable[[Sequence[str]], int | None], key_flags: Sequence[flags.FlagHolder]) -> None:
@@ -25,6 +26,9 @@ def run(main: Callable[[Sequence[str]], int | None], key_flags: Sequence[flags.F
         key_flags: the flags of this command, which ``--help`` lists; any other of the project is refused.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's start-up messages
+    for stream in (sys.stdout, sys.stderr):  # a file's name may hold what the terminal cannot show
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     for holder in key_flags:
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[holder.name])
 
@@ -38,6 +42,8 @@ def run(main: Callable[[Sequence[str]], int | None], key_flags: Sequence[flags.F
             return main(arguments)
         except UserError as error:
             return _fail(str(error))
+        except KeyboardInterrupt:
+            return _INTERRUPTED
         except OSError as error:
             if error.filename is None:
                 raise
@@ -56,7 +62,7 @@ def read_flags_of_run(model_dir: str) -> None:
     """Takes over the flags that a run was trained with, save those given on the command line.
 
     Raises:
-        UserError: ``model_dir`` is not the folder of a run.
+        UserError: ``model_dir`` is not the folder of a run, or its flag file is damaged.
     """
     path = Path(model_dir) / FLAGS_FILE
     if not path.is_file():
@@ -65,35 +71,49 @@ def read_flags_of_run(model_dir: str) -> None:
             "name one that `train` wrote"
         )
     taken = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in _read(path).splitlines():
         name = _flag_name(line)
+        if not line.strip() or line.startswith("#"):
+            continue
         if name not in flags.FLAGS:
             logging.warning("%s: flag --%s no longer exists and is left out", path, name)
         elif not flags.FLAGS[name].present:
             taken.append(line)
-    flags.FLAGS([sys.argv[0], *taken])
+    try:
+        flags.FLAGS([sys.argv[0], *taken])
+    except flags.Error as error:
+        raise UserError(f"{path}: {error}; give another value on the command line") from None
 
 
-def write_flags(model_dir: str, key_flags: Sequence[flags.FlagHolder]) -> dict[str, list[str]]:
-    """Writes the flag file that repeats the run: ``--flagfile=<model_dir>/flags.txt``.
+def write_flags(model_dir: str, key_flags: Sequence[flags.FlagHolder]) -> None:
+    """Writes the flag file that repeats the run: ``--flagfile=<model_dir>/flags.txt``."""
+    write_text(Path(model_dir) / FLAGS_FILE, _flag_file(key_flags))
 
-    Returns:
-        What differs from the flag file that was there: by flag, its line before and now.
-    """
+
+def changed_flags(model_dir: str, key_flags: Sequence[flags.FlagHolder]) -> dict[str, list[str]]:
+    """Returns what differs from the flag file of the run: by flag, its line before and now."""
     path = Path(model_dir) / FLAGS_FILE
-    before = _by_name(path.read_text(encoding="utf-8") if path.exists() else "")
-    text = "".join(
-        f"{flags.FLAGS[holder.name].serialize()}\n"
-        for holder in key_flags
-        if flags.FLAGS[holder.name].serialize()
-    )
-    write_text(path, text)
-    now = _by_name(text)
+    before = _by_name(_read(path) if path.exists() else "")
+    now = _by_name(_flag_file(key_flags))
     return {
         name: [before.get(name, ""), now.get(name, "")]
         for name in sorted(before.keys() | now.keys())
         if before and before.get(name) != now.get(name)
     }
+
+
+def _flag_file(key_flags: Sequence[flags.FlagHolder]) -> str:
+    lines = [flags.FLAGS[holder.name].serialize() for holder in key_flags]
+    return "".join(f"{line}\n" for line in lines if line)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UserError(
+            f"{path}: damaged, it is not text; delete it and run `train` with the flags of the run"
+        ) from None
 
 
 def _by_name(text: str) -> dict[str, str]:
@@ -122,15 +142,12 @@ def _refuse_foreign(arguments: Sequence[str], key_flags: Sequence[flags.FlagHold
 
 
 def _fail(message: str) -> int:
-    print(f"error: {message}", file=sys.stderr)
+    # A name or an exception's text may hold line breaks, and TensorFlow's the names of its own parts.
+    line = " ".join(message.splitlines())
+    print("error:", re.sub(r"\{\{.*?\}\} | \[Op:\w+\]( name:)? ?", "", line), file=sys.stderr)
     return 1
-
-
-def package_name() -> str:
-    """Returns the name of the project's package, for messages that quote a command."""
-    return __package__.partition(".")[0]
 
 
 def print_result(result: dict[str, Any]) -> None:
     """Prints the last line of a command on standard output: one JSON object."""
-    print(json.dumps(result), flush=True)
+    print(to_json(result), flush=True)

@@ -126,6 +126,7 @@ def write(
             for name, split in splits.items()
         },
     }
+    description["digest"] = _digest(description)
     text = json.dumps(description, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     (folder / FILE).write_bytes(text.encode())
 
@@ -137,7 +138,7 @@ def load(data_dir: str | Path) -> Dataset:
 
     Raises:
         UserError: there is no data yet; ``dataset.json`` is damaged or of another format; a split is empty; a shard
-            is missing or of another size.
+            is missing or of another size; ``dataset.json`` is not what ``write`` wrote.
     """
     dataset = read_description(data_dir)
     for name, split in dataset.splits.items():
@@ -147,6 +148,11 @@ def load(data_dir: str | Path) -> Dataset:
             )
         for shard in split.shards:
             _check_size(dataset.folder, shard)
+    path = dataset.folder / FILE
+    description = json.loads(path.read_bytes())
+    # Else an edited feature, class or statistic would fail deep inside the model, or not at all.
+    if description.get("digest") != _digest(description):
+        raise UserError(f"{path}: was changed after it was written; {advice(dataset.folder)}")
     return dataset
 
 
@@ -221,6 +227,12 @@ def _parse(folder: Path, description: Mapping[str, Any], fingerprint: str) -> Da
         splits=splits,
         fingerprint=fingerprint,
     )
+
+
+def _digest(description: Mapping[str, Any]) -> str:
+    """Returns the SHA-256 of a description without its own digest."""
+    rest = {name: value for name, value in description.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def _check_size(folder: Path, shard: Shard) -> None:

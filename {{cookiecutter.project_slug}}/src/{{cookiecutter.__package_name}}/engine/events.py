@@ -3,33 +3,31 @@
 Without it the steps between the checkpoint and the stop would be in the curves twice.
 """
 
-from collections.abc import Iterator
+import bisect
+import os
 from pathlib import Path
 
-import tensorflow as tf
 from tensorboard.compat.proto.event_pb2 import Event
 
-from .tfrecord import frame
+from .tfrecord import FRAME_BYTES, HEADER_BYTES, record_span
 
 
 def drop_after(folder: Path, step: int) -> None:
-    """Removes the events of steps after ``step`` from the event files in ``folder``.
+    """Cuts the event files in ``folder`` off before the first event of a step after ``step``.
 
-    A file that ends in the middle of an event, because its process was killed, loses that event.
+    Steps rise within a file, so that few events have to be looked at. One that is not whole, because its process
+    was killed, goes too.
     """
     for path in sorted(folder.glob("events.out.tfevents.*")):
-        if path.name.endswith(".new"):
-            path.unlink()
-            continue
-        kept = b"".join(frame(r) for r in _records(path) if Event.FromString(r).step <= step)
-        if len(kept) != path.stat().st_size:
-            beside = path.with_name(path.name + ".new")
-            beside.write_bytes(kept)
-            beside.replace(path)
-
-
-def _records(path: Path) -> Iterator[bytes]:
-    try:
-        yield from tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
-    except tf.errors.DataLossError:
-        return
+        contents = path.read_bytes()
+        spans, end = [], 0
+        while (span := record_span(contents, end)) is not None:
+            spans.append(span)
+            end = span[1] + FRAME_BYTES - HEADER_BYTES
+        kept = bisect.bisect_right(
+            spans, step, key=lambda span: Event.FromString(contents[slice(*span)]).step
+        )
+        if kept < len(spans):
+            end = spans[kept][0] - HEADER_BYTES
+        if end < len(contents):
+            os.truncate(path, end)

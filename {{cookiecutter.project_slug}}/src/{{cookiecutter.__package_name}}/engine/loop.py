@@ -81,6 +81,8 @@ def stop_signals() -> Iterator[threading.Event]:
 
     def watch() -> None:
         while number := receive.recv(1):
+            if number[0] not in handlers:  # one that the program handles in some other way
+                continue
             if asked.is_set():
                 os._exit(128 + number[0])
             asked.set()

@@ -7,12 +7,13 @@ import json
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
-from .files import write_text
+from .files import to_json, write_text
 from .state import DataPosition
 
 FILE = "manifest.json"
@@ -33,13 +34,9 @@ class Manifest:
     ) -> None:
         """Takes over the history of the manifest in ``model_dir``, if there is one."""
         self._path = Path(model_dir) / FILE
+        self._made_with = _made_with()
         self._values: dict[str, Any] = {
-            "command": sys.orig_argv,
-            "git": _git(),
-            "versions": {
-                "python": platform.python_version(),
-                **{name: importlib.metadata.version(name) for name in _PACKAGES},
-            },
+            **self._made_with,
             "platform": platform.platform(),
             "devices": [device.name for device in tf.config.list_logical_devices()],
             "replicas": strategy.num_replicas_in_sync,
@@ -47,6 +44,16 @@ class Manifest:
             "data": dataclasses.asdict(data),
             "history": _history(self._path),
         }
+
+    def begin(self, event: str, step: int, **details: Any) -> None:
+        """Records a start or resume, with the command, the code and the versions that it was made with."""
+        self.record(event, step, **details, **self._made_with)
+
+    def finish(self, step: int, result: Mapping[str, Any]) -> None:
+        """Records the end of training, if it is not recorded yet."""
+        history = self._values["history"]
+        if not history or history[-1]["event"] != "finish":
+            self.record("finish", step, result=dict(result))
 
     def record(self, event: str, step: int, **details: Any) -> None:
         """Adds to the history that ``event`` happened after ``step`` steps.
@@ -56,7 +63,18 @@ class Manifest:
         """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self._values["history"].append({"event": event, "step": step, "time": now, **details})
-        write_text(self._path, json.dumps(self._values, indent=2, ensure_ascii=False) + "\n")
+        write_text(self._path, to_json(self._values, indent=2, ensure_ascii=False) + "\n")
+
+
+def _made_with() -> dict[str, Any]:
+    return {
+        "command": sys.orig_argv,
+        "git": _git(),
+        "versions": {
+            "python": platform.python_version(),
+            **{name: importlib.metadata.version(name) for name in _PACKAGES},
+        },
+    }
 
 
 def _history(path: Path) -> list[dict[str, Any]]:

@@ -31,7 +31,7 @@ class OptimizerOptions:
 
 @dataclasses.dataclass(frozen=True)
 class LoopOptions:
-    """What happens on multiples of how many steps; see the flags of the same names."""
+    """How long to train, and what happens when; see the flags of the same names."""
 
     train_steps: int = DEFAULT_TRAIN_STEPS
     steps_per_loop: int = 50

@@ -27,16 +27,17 @@ class Progress:
         self._last_step = last_step
         self._examples = 0
         self._seconds = 0.0
-        self._traced = False
+        self._calls = 0
         self._logged = time.monotonic()
 
     def update(self, step: int, count: int, seconds: float, loss: float) -> float:
         """Takes in that ``count`` steps, up to ``step``, took ``seconds``; returns examples per second."""
         examples = count * self._batch_size
-        if self._traced or step == self._last_step:
-            self._examples += examples
-            self._seconds += seconds
-        self._traced = True
+        self._calls += 1
+        if self._calls == 2:  # the first one, which also traced, counts only if it is alone
+            self._examples, self._seconds = 0, 0.0
+        self._examples += examples
+        self._seconds += seconds
         self.bar.set_postfix(loss=f"{loss:.4f}", refresh=False)
         self.bar.update(count)
         now = time.monotonic()
@@ -50,5 +51,5 @@ class Progress:
         return examples / seconds
 
     def examples_per_second(self) -> float:
-        """Returns the throughput so far; the first call, which traces, counts only if it is the only one."""
+        """Returns the throughput so far, without the first call if there are others."""
         return self._examples / self._seconds if self._seconds else 0.0

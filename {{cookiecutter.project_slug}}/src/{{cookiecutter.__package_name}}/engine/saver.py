@@ -11,8 +11,8 @@ Keys are what the vocabulary calls them: ``inference/conv_1/kernel``, ``optimize
 import os
 import re
 import shutil
-import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +61,15 @@ def restore_run(model_dir: str, model: Any, *, best: bool = False) -> State:
         UserError: the run has no such checkpoint, or it belongs to another model.
     """
     folder = Path(model_dir) / (BEST if best else NEWEST)
-    saver = Saver(folder, variables_of(model, optimizer=False))
-    restored = saver.restore()
-    if restored is None:
+    variables = variables_of(model, optimizer=False)
+    saver = Saver(folder, variables, ignored=(vocab.state, vocab.optimizer))
+    state = saver.restore()
+    if best and state is not None:  # the newest of the best need not be the best of all
+        on_disk = steps_in(folder)
+        state = saver.restore([step for _, step in state.best if step in on_disk])
+    if state is None:
         raise UserError(f"--model_dir={model_dir}: no checkpoint in {folder}; train first")
-    if best:  # the newest of the best need not be the best of all
-        (_, step), *_ = restored.best
-        restored = saver.restore(step) or restored
-    return restored
+    return state
 
 
 def save_variables(
@@ -97,32 +98,46 @@ def save_variables(
 class Saver:
     """Writes and reads the checkpoints in one folder."""
 
-    def __init__(self, folder: Path, variables: Mapping[str, tf.Variable]) -> None:
-        """Makes a saver; ``variables`` go by the keys that they have in a checkpoint."""
-        self.folder = folder
-        self._variables = variables
-        self._thread: threading.Thread | None = None
-        self._error: UserError | None = None
+    def __init__(
+        self,
+        folder: Path,
+        variables: Mapping[str, tf.Variable],
+        *,
+        ignored: Sequence[str] = (vocab.state,),
+    ) -> None:
+        """Makes a saver.
 
-    def save(self, step: int, state: State, keep: Sequence[int] | int) -> None:
+        Args:
+            folder: where the checkpoints are.
+            variables: by the keys that they have in a checkpoint.
+            ignored: first parts of keys that a checkpoint may have beside those of ``variables``.
+        """
+        self.folder = folder
+        self._ignored = ignored
+        self._variables = variables
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="saver")
+        self._written: Future[None] | None = None
+
+    def save(
+        self, step: int, state: State, keep: Sequence[int] | int, *, after: "Saver | None" = None
+    ) -> None:
         """Saves the variables as they are now, in a thread; ``wait`` returns when it is written.
 
         Args:
             step: names the checkpoint.
             state: what goes with the variables.
             keep: after it is written, the steps to keep, or how many of the newest.
+            after: a saver whose last save has to be on disk before this one; if that one fails, so does this.
 
         Raises:
-            UserError: this save or the one before could not be written.
+            UserError: the save before could not be written.
         """
         self.wait()
         tensors = {vocab.state: tf.constant(state.to_json())}
         for key, variable in self._variables.items():
             tensors[key] = _on_first_replica(variable).read_value()
-        self._thread = threading.Thread(
-            target=self._write, args=(step, tensors, keep), name="saver"
-        )
-        self._thread.start()
+        before = after._written if after else None
+        self._written = self._writer.submit(self._write, step, tensors, keep, before)
 
     def wait(self) -> None:
         """Waits until what was saved is on disk.
@@ -130,38 +145,34 @@ class Saver:
         Raises:
             UserError: it could not be written.
         """
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        written, self._written = self._written, None
+        if written is not None:
+            written.result()
 
-    def restore(self, step: int | None = None) -> State | None:
-        """Sets the variables to those of a checkpoint.
+    def restore(self, steps: Sequence[int] | None = None) -> State | None:
+        """Sets the variables to those of the first checkpoint that can be read.
 
         Args:
-            step: which; without it the newest that can be read.
+            steps: in the order to try them; without it all, the newest first.
 
         Returns:
-            The state that was saved with them; None if the folder holds no checkpoint.
+            The state that was saved with them; None if there is no checkpoint to try.
 
         Raises:
             UserError: no checkpoint can be read, or it belongs to another model.
         """
-        shutil.rmtree(self.folder / _WRITING, ignore_errors=True)  # of a process that was killed
         unreadable = []
-        for number in [step] if step is not None else reversed(steps_in(self.folder)):
+        for step in reversed(steps_in(self.folder)) if steps is None else steps:
             try:
-                values = read(self.folder / f"ckpt-{number}")
+                values = read(self.folder / f"ckpt-{step}")
                 state = State.from_json(values[vocab.state])
             except (tf.errors.OpError, ValueError, LookupError, TypeError) as error:
-                unreadable.append(f"ckpt-{number}: {_first_line(error)}")
+                unreadable.append(f"ckpt-{step}: {_first_line(error)}")
                 logging.warning(
                     "%s is left out: unreadable checkpoint %s", self.folder, unreadable[-1]
                 )
                 continue
-            self._assign(values, f"{self.folder}/ckpt-{number}")
+            self._assign(values, f"{self.folder}/ckpt-{step}")
             return state
         if unreadable:
             raise UserError(
@@ -177,9 +188,8 @@ class Saver:
                 problems.append(f"{key} is missing")
             elif tuple(variable.shape) != values[key].shape:
                 problems.append(f"{key} is {list(values[key].shape)}, now {list(variable.shape)}")
-        kinds = {key.partition("/")[0] for key in self._variables}
         for key in sorted(values.keys() - self._variables.keys()):
-            if key.partition("/")[0] in kinds:
+            if key.partition("/")[0] not in self._ignored:
                 problems.append(f"{key} is not in this model")
         if problems:
             raise UserError(
@@ -191,37 +201,46 @@ class Saver:
             variable.assign(values[key])
 
     def _write(
-        self, step: int, tensors: Mapping[str, tf.Tensor], keep: Sequence[int] | int
+        self,
+        step: int,
+        tensors: Mapping[str, tf.Tensor],
+        keep: Sequence[int] | int,
+        before: Future[None] | None,
     ) -> None:
+        if before is not None:
+            before.result()
         bad = _nonfinite(tensors)
         if bad is not None:
-            self._error = UserError(
+            raise UserError(
                 f"step {step}: {bad} holds NaN or Inf and was not saved; run again from the last "
                 "checkpoint with a lower --learning_rate or --clip_norm"
             )
-            return
         try:
             _write_tensors(self.folder / f"ckpt-{step}", tensors)
-            self._delete_others(keep)
+            self._delete_others(step, keep)
         except (tf.errors.OpError, OSError) as error:
-            self._error = UserError(
+            raise UserError(
                 f"{self.folder}: ckpt-{step} could not be written ({_first_line(error)}); the ones "
                 "before it are as they were: make room or give access and run the command again"
-            )
+            ) from None
 
-    def _delete_others(self, keep: Sequence[int] | int) -> None:
+    def _delete_others(self, step: int, keep: Sequence[int] | int) -> None:
         steps = steps_in(self.folder)
-        kept = steps[-keep:] if isinstance(keep, int) else keep
-        for step in set(steps) - set(kept):
-            (self.folder / f"ckpt-{step}.index").unlink(missing_ok=True)
-            for data in self.folder.glob(f"ckpt-{step}.data-*"):
+        if isinstance(keep, int):
+            # Later ones could not be read and will be written again: they must not push this one out.
+            steps = [s for s in steps if s <= step]
+            kept: Sequence[int] = steps[-keep:]
+        else:
+            kept = keep
+        for other in set(steps) - set(kept):
+            (self.folder / f"ckpt-{other}.index").unlink(missing_ok=True)
+            for data in self.folder.glob(f"ckpt-{other}.data-*"):
                 data.unlink(missing_ok=True)
 
 
 def _nonfinite(tensors: Mapping[str, tf.Tensor]) -> str | None:
     for key, tensor in tensors.items():
-        is_variable = "/" in key and tensor.dtype.is_floating
-        if is_variable and not tf.reduce_all(tf.math.is_finite(tensor)):
+        if tensor.dtype.is_floating and not tf.reduce_all(tf.math.is_finite(tensor)):
             return key
     return None
 
@@ -229,6 +248,7 @@ def _nonfinite(tensors: Mapping[str, tf.Tensor]) -> str | None:
 def _write_tensors(path: Path, tensors: Mapping[str, tf.Tensor]) -> None:
     """Writes a checkpoint in a folder of its own and renames it to ``path``, the index last."""
     writing = path.parent / _WRITING
+    shutil.rmtree(writing, ignore_errors=True)  # of a process that was killed
     writing.mkdir(parents=True, exist_ok=True)
     with tf.device("CPU:0"):
         tf.raw_ops.SaveV2(

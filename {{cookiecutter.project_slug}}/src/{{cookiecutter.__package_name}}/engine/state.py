@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from typing import Any
 
 
@@ -42,9 +43,11 @@ class State:
 
         Of two equal errors the earlier is better.
         """
-        improved = not self.best or error < self.best[0][0]
         self.error = error
+        improved = error < min((best for best, _ in self.best), default=math.inf)
         self.evaluations_since_best = 0 if improved else self.evaluations_since_best + 1
+        if not math.isfinite(error):
+            return False
         self.best = tuple(sorted([*self.best, (error, step)])[:keep])
         return (error, step) in self.best
 

@@ -39,7 +39,7 @@ class Writer:
     def images(self, x: tf.Tensor, step: int) -> None:
         """Writes the first of ``x``, if it is a batch of images, as the picture ``x``."""
         if x.shape.rank == 4 and x.shape[-1] in (1, 3, 4):
-            with self._writer.as_default(step):
+            with self._told_in_one_line(), self._writer.as_default(step):
                 tf.summary.image(vocab.x, x[:_SAMPLES], max_outputs=_SAMPLES)
 
     def flush(self) -> None:

@@ -32,6 +32,15 @@ def unframe(framed: bytes) -> bytes | None:
     return record if is_intact else None
 
 
+def record_span(contents: bytes, start: int) -> tuple[int, int] | None:
+    """Returns where the record lies whose frame begins at ``start``, None if the file ends before it does."""
+    if start + FRAME_BYTES > len(contents):
+        return None
+    (length,) = _LENGTH.unpack_from(contents, start)
+    first = start + HEADER_BYTES
+    return (first, first + length) if start + FRAME_BYTES + length <= len(contents) else None
+
+
 class File:
     """An open file that closes when the last thread has let go of it."""
 

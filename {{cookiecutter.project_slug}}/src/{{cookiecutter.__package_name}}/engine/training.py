@@ -9,8 +9,10 @@ What the folder of a run holds:
     manifest.json                what the run was made with, and what happened to it
 """
 
+import contextlib
 import dataclasses
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +47,9 @@ class Outcome:
     """Whether a signal ended it before the last step."""
 
 
-def lock_folder(model_dir: str) -> filelock.FileLock:
-    """Makes the folder of a run and takes its lock, which the system gives back however the process ends.
+@contextlib.contextmanager
+def lock_folder(model_dir: str) -> Iterator[None]:
+    """Makes the folder of a run and holds its lock, which the system gives back however the process ends.
 
     Raises:
         UserError: the folder cannot be written, or another process trains in it.
@@ -64,7 +67,10 @@ def lock_folder(model_dir: str) -> filelock.FileLock:
         raise UserError(
             f"--model_dir={model_dir}: cannot be written ({error.strerror}); name a folder that can"
         ) from None
-    return lock
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class Trainer:
@@ -127,7 +133,9 @@ class Trainer:
             data_step=self.state.data.first_step,
             augment=augment,
         )
-        self._samples = batches.first_examples(train_split, seed=seed, augment=augment)
+        self._samples = (
+            None if restored else batches.first_examples(train_split, seed=seed, augment=augment)
+        )
 
     @property
     def why_finished(self) -> str | None:
@@ -216,10 +224,10 @@ class Trainer:
             self.best.save(step, self.state, [best for _, best in self.state.best])
 
     def checkpoint(self, step: int) -> None:
-        """Saves the run as it is after ``step`` steps, its curves first."""
+        """Saves the run as it is after ``step`` steps; what it tells of, curves and the best, comes first."""
         self.train_writer.flush()
         self.validation_writer.flush()
-        self.saver.save(step, self.state, self.options.keep_checkpoints)
+        self.saver.save(step, self.state, self.options.keep_checkpoints, after=self.best)
         self._saved_step = step
 
     def _open_writers(self) -> None:
@@ -228,7 +236,7 @@ class Trainer:
         self.train_writer = Writer(self.folder / "train")
         self.validation_writer = Writer(self.folder / "validation")
         self._saved_step = self.first_step if self.resumed else -1
-        if not self.resumed:
+        if self._samples is not None:
             self.train_writer.images(self._samples[vocab.x], step=0)
 
     def _resume(self, state: State, data: DataPosition) -> State:

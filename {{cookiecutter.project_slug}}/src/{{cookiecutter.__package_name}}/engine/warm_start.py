@@ -99,10 +99,17 @@ def warm_start(
         names: from paths in the checkpoint to paths in the model; both may be a folder of paths.
 
     Raises:
-        UserError: nothing matched, a pattern or an entry of ``names`` matched nothing, or a shape differs.
+        UserError: nothing matched, a pattern or either side of an entry of ``names`` matched nothing, or a
+            shape differs.
     """
     values = _renamed(read_source(source), names or {})
-    paths = [v.path for v in network.variables]
+    shapes = {v.path: tuple(v.shape) for v in network.variables}
+    paths = list(shapes)
+    for old, new in (names or {}).items():
+        if not any(_is_within(path, new) for path in paths):
+            raise UserError(
+                f"--warm_start_map={old}={new}: the model has no {new}; {_nearest(new, paths)}"
+            )
     for flag, patterns in (("warm_start_include", include), ("warm_start_exclude", exclude)):
         for pattern in patterns:
             if not any(re.fullmatch(pattern, path) for path in paths):
@@ -120,12 +127,18 @@ def warm_start(
             f"--warm_start_from={source}: no variable of the model is in it; it holds "
             f"{_some(values)}, the model {_some(wanted)}; see --warm_start_map"
         )
+    for pattern in include:
+        if not any(re.fullmatch(pattern, path) for path in taken):
+            raise UserError(
+                f"--warm_start_include={pattern} takes nothing from {source}, which holds "
+                f"{_some(values)}; see --warm_start_map"
+            )
     for path in taken:
-        shape = next(tuple(v.shape) for v in network.variables if v.path == path)
-        if shape != values[path].shape:
+        if shapes[path] != values[path].shape:
             raise UserError(
                 f"--warm_start_from={source}: {path} is {list(values[path].shape)} there and "
-                f"{list(shape)} in the model; leave it out with --warm_start_exclude={re.escape(path)}"
+                f"{list(shapes[path])} in the model; leave it out with "
+                f"--warm_start_exclude={re.escape(path)}"
             )
     assign_values(network, {path: values[path] for path in taken})
     report = Report(
@@ -140,7 +153,7 @@ def warm_start(
 
 def _renamed(values: Mapping[str, np.ndarray], names: Mapping[str, str]) -> dict[str, np.ndarray]:
     for old in names:
-        if not any(path == old or path.startswith(f"{old}/") for path in values):
+        if not any(_is_within(path, old) for path in values):
             raise UserError(
                 f"--warm_start_map={old}={names[old]}: the checkpoint holds no {old}; "
                 f"{_nearest(old, values)}"
@@ -148,13 +161,18 @@ def _renamed(values: Mapping[str, np.ndarray], names: Mapping[str, str]) -> dict
     renamed: dict[str, np.ndarray] = {}
     for path, value in values.items():
         for old, new in names.items():
-            if path == old or path.startswith(f"{old}/"):
+            if _is_within(path, old):
                 path = new + path.removeprefix(old)
                 break
         if path in renamed:
             raise UserError(f"--warm_start_map: two variables of the checkpoint become {path}")
         renamed[path] = value
     return renamed
+
+
+def _is_within(path: str, name: str) -> bool:
+    """Says whether ``name`` is the variable's path or a folder of it."""
+    return path == name or path.startswith(f"{name}/")
 
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:

@@ -1,0 +1,208 @@
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from comparing import assert_same_bits
+from {{ cookiecutter.__package_name }}.engine import warm_start as module
+from {{ cookiecutter.__package_name }}.engine.errors import UserError
+from {{ cookiecutter.__package_name }}.engine.saver import save_variables
+from {{ cookiecutter.__package_name }}.engine.warm_start import assign_values, warm_start
+
+
+def network(*names, units=3):
+    """A chain of dense layers with these names."""
+    x = h = keras.Input((3,))
+    for name in names:
+        h = keras.layers.Dense(units, name=name)(h)
+    return keras.Model(x, h)
+
+
+def values_of(model):
+    return {v.path: v.numpy() for v in model.variables}
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A checkpoint of the layers `body` and `head`, and its values by path."""
+    values = {
+        f"{layer}/{name}": np.random.default_rng(i).normal(size=shape).astype(np.float32)
+        for i, layer in enumerate(("body", "head"))
+        for name, shape in (("kernel", (3, 3)), ("bias", (3,)))
+    }
+    path = tmp_path / "ckpt-7"
+    save_variables(path, {f"inference/{path}": tf.Variable(v) for path, v in values.items()})
+    return str(path), values
+
+
+def test_everything_of_the_same_name_is_taken(source):
+    path, values = source
+    model = network("body", "head")
+    report = warm_start(model, path)
+    assert set(report.taken) == set(values)
+    assert report.left == report.skipped == []
+    for name, value in values_of(model).items():
+        np.testing.assert_array_equal(value, values[name])
+
+
+def test_what_the_checkpoint_lacks_keeps_its_values_and_what_the_model_lacks_is_skipped(source):
+    path, values = source
+    model = network("body", "other")
+    before = values_of(model)
+    report = warm_start(model, path)
+    assert report.taken == ["body/kernel", "body/bias"]
+    assert report.left == ["other/kernel", "other/bias"]
+    assert set(report.skipped) == {"head/kernel", "head/bias"}
+    after = values_of(model)
+    np.testing.assert_array_equal(after["other/kernel"], before["other/kernel"])
+    np.testing.assert_array_equal(after["body/kernel"], values["body/kernel"])
+
+
+@pytest.mark.parametrize(
+    "patterns",
+    [{"include": ["body/.*"]}, {"exclude": ["head/.*"]}, {"include": ["body/k.*", "body/bias"]}],
+)
+def test_patterns_choose_among_the_variables(source, patterns):
+    report = warm_start(network("body", "head"), source[0], **patterns)
+    assert report.taken == ["body/kernel", "body/bias"]
+
+
+def test_a_pattern_is_for_the_whole_path(source):
+    with pytest.raises(UserError, match=r"--warm_start_include=body matches no variable"):
+        warm_start(network("body", "head"), source[0], include=["body"])
+
+
+@pytest.mark.parametrize(
+    "names", [{"body": "trunk"}, {"body/kernel": "trunk/kernel", "body/bias": "trunk/bias"}]
+)
+def test_a_map_renames_layers_and_variables(source, names):
+    path, values = source
+    model = network("trunk", "head")
+    report = warm_start(model, path, names=names)
+    assert report.left == []
+    np.testing.assert_array_equal(values_of(model)["trunk/kernel"], values["body/kernel"])
+
+
+def test_a_mistyped_pattern_suggests_the_nearest_names(source):
+    with pytest.raises(UserError, match=r"--warm_start_exclude=haed/kernel .*head/kernel"):
+        warm_start(network("body", "head"), source[0], exclude=["haed/kernel"])
+
+
+def test_an_unused_entry_of_the_map_suggests_the_nearest_names(source):
+    with pytest.raises(UserError, match=r"--warm_start_map=bdy=trunk: .*body"):
+        warm_start(network("trunk", "head"), source[0], names={"bdy": "trunk"})
+
+
+def test_an_entry_of_the_map_to_nothing_suggests_the_nearest_names(source):
+    with pytest.raises(
+        UserError, match=r"--warm_start_map=body=trnk: the model has no trnk.*trunk"
+    ):
+        warm_start(network("trunk", "head"), source[0], names={"body": "trnk"})
+
+
+def test_a_pattern_that_takes_nothing_from_the_checkpoint_is_an_error(source):
+    with pytest.raises(UserError, match=r"--warm_start_include=trunk/\.\* takes nothing"):
+        warm_start(network("trunk", "head"), source[0], include=["trunk/.*", "head/.*"])
+
+
+def test_two_values_for_one_variable_are_an_error(source):
+    with pytest.raises(UserError, match="two variables of the checkpoint become head/"):
+        warm_start(network("body", "head"), source[0], names={"body": "head"})
+
+
+def test_nothing_in_common_is_an_error_that_shows_both_sides(source):
+    with pytest.raises(UserError, match=r"it holds body/bias.*the model x/bias"):
+        warm_start(network("x", "y"), source[0])
+
+
+def test_another_shape_is_an_error_that_gives_both_and_changes_nothing(source):
+    model = network("body", "head", units=4)
+    before = values_of(model)
+    with pytest.raises(UserError, match=r"body/kernel is \[3, 3\] there and \[3, 4\]"):
+        warm_start(model, source[0])
+    for name, value in values_of(model).items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_a_source_without_a_checkpoint_is_an_error(tmp_path):
+    with pytest.raises(UserError, match=f"--warm_start_from={tmp_path}: no checkpoint"):
+        warm_start(network("body"), str(tmp_path))
+
+
+def test_a_run_stands_for_its_newest_checkpoint(trained, checkpoint):
+    values = module.read_source(str(trained))
+    newest = checkpoint(trained, 60)
+    np.testing.assert_array_equal(values["conv_1/kernel"], newest["inference/conv_1/kernel"])
+    assert not [path for path in values if path.startswith(("optimizer", "inference"))]
+
+
+def test_a_checkpoint_of_another_program_can_be_read(tmp_path):
+    """Keras models are saved with `tf.train.Checkpoint` by most of them."""
+    kernel = tf.Variable(tf.ones((3, 3)))
+    path = tf.train.Checkpoint(body=tf.train.Checkpoint(kernel=kernel)).write(
+        str(tmp_path / "other")
+    )
+    model = network("body")
+    assert warm_start(model, path).taken == ["body/kernel"]
+    np.testing.assert_array_equal(values_of(model)["body/kernel"], np.ones((3, 3)))
+
+
+def test_arrays_in_memory_can_be_assigned():
+    model = network("body")
+    assign_values(model, {"body/bias": [1, 2, 3]})
+    np.testing.assert_array_equal(values_of(model)["body/bias"], [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"body/bias": [0.0] * 3, "bdy/kernel": np.zeros((3, 3))}, "nearest: body/kernel"),
+        ({"body/bias": [0.0] * 4}, r"body/bias has the shape \[3\], the value \[4\]"),
+    ],
+)
+def test_arrays_that_do_not_fit_change_nothing(values, message):
+    model = network("body")
+    assign_values(model, {"body/bias": [1, 2, 3]})
+    with pytest.raises(UserError, match=message):
+        assign_values(model, values)
+    np.testing.assert_array_equal(values_of(model)["body/bias"], [1, 2, 3])
+
+
+def test_a_run_with_repeated_flags_is_repeated_by_its_flag_file(
+    command_line, trained, data_dir, tmp_path, checkpoint
+):
+    first, again = tmp_path / "first", tmp_path / "again"
+    done = command_line(
+        "train",
+        *(f"--data_dir={data_dir}", f"--model_dir={first}", "--train_steps=10"),
+        f"--warm_start_from={trained}",
+        *("--warm_start_exclude=logits/.*", "--warm_start_exclude=dense_1/bias"),
+    )
+    assert done.status == 0, done.err
+    assert (first / "flags.txt").read_text().count("--warm_start_exclude=") == 2
+    done = command_line("train", f"--flagfile={first}/flags.txt", f"--model_dir={again}")
+    assert done.status == 0, done.err
+    assert_same_bits(checkpoint(again, 10), checkpoint(first, 10))
+
+
+@pytest.mark.parametrize("devices", ["cpu", pytest.param("cpu:2", marks=pytest.mark.slow)])
+def test_a_frozen_backbone_keeps_the_bits_it_was_started_with(
+    run_command, trained, data_dir, tmp_path, checkpoint, devices
+):
+    run = tmp_path / "run"
+    done = run_command(
+        "train",
+        *(f"--data_dir={data_dir}", f"--model_dir={run}", f"--devices={devices}"),
+        *("--train_steps=20", "--warmup_steps=0", f"--warm_start_from={trained}"),
+        *("--warm_start_exclude=logits/.*", "--trainable=logits/.*"),
+    )
+    assert done.status == 0, done.err
+    weights = {k: v for k, v in checkpoint(run, 20).items() if k.startswith("inference/")}
+    head = {key: value for key, value in weights.items() if "logits" in key}
+    backbone = {key: value for key, value in weights.items() if key not in head}
+    source = checkpoint(trained, 60)
+    assert_same_bits(backbone, {key: source[key] for key in backbone})
+    assert all((head[key] != source[key]).any() for key in head)
+    assert json.loads((run / "manifest.json").read_text())["history"][0]["event"] == "start"
