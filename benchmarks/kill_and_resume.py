@@ -22,7 +22,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 POLL_SECONDS = 0.002
 IN_A_SAVE = 0.4  # share of the kills that wait for a save; the others fall where they fall
-# Prints, for each run, a digest of everything in its last checkpoint and of all its curves but the throughput.
+# Prints, for each run, a digest of all in its last and best checkpoints and of all its curves but the throughput.
 DIGEST = """
 import glob, hashlib, sys
 import numpy as np
@@ -31,11 +31,12 @@ from tensorboard.compat.proto.event_pb2 import Event
 step, *runs = sys.argv[1:]
 for run in runs:
     digest = hashlib.sha256()
-    reader = tf.train.load_checkpoint(f"{run}/checkpoints/ckpt-{step}")
-    for key in sorted(reader.get_variable_to_shape_map()):
-        value = reader.get_tensor(key)
-        digest.update(key.encode())
-        digest.update(value if isinstance(value, bytes) else np.asarray(value).tobytes())
+    for index in sorted(glob.glob(f"{run}/best/*.index")) + [f"{run}/checkpoints/ckpt-{step}.index"]:
+        reader = tf.train.load_checkpoint(index.removesuffix(".index"))
+        for key in sorted(reader.get_variable_to_shape_map()):
+            value = reader.get_tensor(key)
+            digest.update(key.encode())
+            digest.update(value if isinstance(value, bytes) else np.asarray(value).tobytes())
     curves = []
     for path in glob.glob(f"{run}/*/events.out.tfevents.*"):
         for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
@@ -68,7 +69,7 @@ class Setting:
             *(str(self.python), "-m", f"{self.package}.train"),
             *("--data_dir=data", f"--model_dir={run}", f"--devices={self.devices}"),
             *(f"--train_steps={self.train_steps}", f"--checkpoint_every={self.checkpoint_every}"),
-            *("--evaluate_every=250", "--summary_every=10"),
+            *("--evaluate_every=25", "--summary_every=10", "--keep_best=2"),
         ]
 
     def digests(self, runs: Sequence[Path]) -> list[str]:

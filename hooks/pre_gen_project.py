@@ -49,7 +49,10 @@ DEPENDENCIES = frozenset(
     "sklearn tensorboard tensorboard_data_server tensorflow termcolor threadpoolctl tqdm typing_extensions tzdata "
     "urllib3 uv werkzeug wheel wrapt yaml".split()
 )
-PROJECT_FOLDERS = frozenset("conventions launch licenses presets src test tests".split())
+# The modules in tests/ are imported by their plain names.
+PROJECT_FOLDERS = frozenset(
+    "comparing conftest conventions engine launch licenses presets src test tests".split()
+)
 WINDOWS_DEVICES = frozenset(
     ["aux", "con", "nul", "prn"] + [f"{port}{n}" for port in ("com", "lpt") for n in range(10)]
 )
@@ -81,7 +84,7 @@ def reserved_name(slug: str) -> str:
     if name in DEPENDENCIES:
         return "is the name of a package that the project installs"
     if name in PROJECT_FOLDERS:
-        return "is the name of a folder of the project"
+        return "is the name of a folder or test module of the project"
     if name in WINDOWS_DEVICES:
         return "is a device name on Windows, where no folder can have it"
     return ""

@@ -72,7 +72,7 @@ def take(browser: str, address: str, output: Path, profile: str) -> None:
             *(browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
             *("--disable-quic", "--disable-sync", "--disable-background-networking"),
             *("--disable-component-update", "--no-first-run", f"--user-data-dir={profile}"),
-            *("--window-size=1400,420", f"--virtual-time-budget={PAGE_MILLISECONDS}"),
+            *("--window-size=1760,480", f"--virtual-time-budget={PAGE_MILLISECONDS}"),
             *(f"--screenshot={output}", address),
         ]
     )
