@@ -125,17 +125,6 @@ def test_larger_number_of_steps_goes_on_from_the_last(
     assert f"training from step {before} to {more}" in result.stderr
 
 
-@pytest.mark.parametrize("devices", ["cpu:2", "cpu:4"])
-def test_more_devices_reach_the_same_bar(
-    default_project: BakedProject, quick_start: dict[str, Result], tmp_path: Path, devices: str
-) -> None:
-    run_flags = (f"--model_dir={tmp_path}", f"--devices={devices}")
-    assert last_json(default_project.module("train", *run_flags))["error"] <= 0.03
-    assert (
-        last_json(default_project.module("evaluate", *run_flags, "--split=test"))["error"] <= 0.04
-    )
-
-
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM that a program can catch")
 def test_stopped_run_resumes(
     default_project: BakedProject, quick_start: dict[str, Result], tmp_path: Path

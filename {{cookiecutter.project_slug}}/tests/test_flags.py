@@ -118,6 +118,13 @@ def test_steps_and_epochs_cannot_both_be_given(command_line):
     assert "epochs" in done.err
 
 
+@pytest.mark.parametrize("name", ["a\nb", "a\n", "a\udcff"])
+def test_a_folder_whose_name_flags_txt_cannot_hold_is_refused(command_line, name):
+    done = command_line("train", f"--model_dir={name}")
+    assert done.status == 1
+    assert "one line of plain text" in done.err
+
+
 def test_patterns_of_a_warm_start_need_one(command_line):
     done = command_line("train", "--warm_start_include=conv_1/.*")
     assert done.status == 1

@@ -22,6 +22,10 @@ def _is_pattern(text: str) -> bool:
     return True
 
 
+def _is_one_line(text: str) -> bool:
+    return text.splitlines() == [text] and text == text.encode(errors="ignore").decode()
+
+
 DATA_DIR = flags.DEFINE_string(
     "data_dir", "data", "Folder with the TFRecord shards and dataset.json that `prepare` wrote."
 )
@@ -296,8 +300,13 @@ CHECKPOINT = flags.DEFINE_enum(
 )
 
 # A shell variable that is not set must not make the current folder the place to write to, or a warm start none.
+# flags.txt takes one line of UTF-8 for each flag.
 for _name in ("data_dir", "model_dir", "source", "warm_start_from"):
-    flags.register_validator(_name, lambda value: value != "", message="must not be empty")
+    flags.register_validator(
+        _name,
+        lambda value: value is None or _is_one_line(value),
+        message="must not be empty, and be one line of plain text",
+    )
 
 # Not a number (nan) passes any bound, no setting here means anything when infinite, and numbers end up in
 # TensorFlow's float32 and int64.
