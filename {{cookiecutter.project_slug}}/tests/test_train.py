@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from comparing import assert_one_line_error, assert_same_bits
 from {{ cookiecutter.__package_name }} import flags
+
+from comparing import assert_one_line_error, assert_same_bits
 
 PACKAGE = flags.__package__
 PRESETS = Path(flags.__file__).parents[2] / "presets"

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from comparing import assert_same_bits
 from {{ cookiecutter.__package_name }} import data
 from {{ cookiecutter.__package_name }}.engine import batches, optimizers, training
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.options import LoopOptions, OptimizerOptions
 from {{ cookiecutter.__package_name }}.model import Model
 from {{ cookiecutter.__package_name }}.vocab import vocab
+
+from comparing import assert_same_bits
 
 STEPS = 60
 

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from comparing import assert_same_bits
 from {{ cookiecutter.__package_name }}.engine import warm_start as module
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.saver import save_variables
 from {{ cookiecutter.__package_name }}.engine.warm_start import assign_values, warm_start
+
+from comparing import assert_same_bits
 
 
 def network(*names, units=3):
