@@ -9,6 +9,7 @@ fell; ends with status 1 if a run ended with other bits.
 import argparse
 import dataclasses
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -69,7 +70,7 @@ class Setting:
             *(str(self.python), "-m", f"{self.package}.train"),
             *("--data_dir=data", f"--model_dir={run}", f"--devices={self.devices}"),
             *(f"--train_steps={self.train_steps}", f"--checkpoint_every={self.checkpoint_every}"),
-            *("--evaluate_every=25", "--summary_every=10", "--keep_best=2"),
+            *("--evaluate_every=50", "--summary_every=10", "--keep_best=2"),
         ]
 
     def digests(self, runs: Sequence[Path]) -> list[str]:
@@ -89,11 +90,11 @@ def newest(run: Path) -> int:
 
 
 def saving(run: Path) -> bool:
-    """Return whether files of a newest checkpoint are being written.
-
-    The folder of the best is not looked at: there a kill's left-overs stay until the next new best.
-    """
-    return any(run.glob("checkpoints/.writing/*"))
+    """Return whether files of a checkpoint are being written."""
+    try:
+        return bool(os.listdir(run / "checkpoints" / ".writing"))
+    except FileNotFoundError:  # it is made anew for each save
+        return False
 
 
 def train_until_killed(

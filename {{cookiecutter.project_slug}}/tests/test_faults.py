@@ -17,7 +17,7 @@ needs_mount = pytest.mark.skipif(
 
 @pytest.fixture
 def disk(tmp_path):
-    """Mounts a file system of some size: `disk("3m")`; another call changes its size or mode."""
+    """Mounts a file system of some size: `disk("size=3m")`; another call changes its size or mode."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted: list[str] = []
@@ -70,14 +70,14 @@ def test_a_missing_or_truncated_shard_is_named(command_line, own_data, tmp_path,
 def test_a_full_disk_ends_training_and_with_room_it_goes_on_to_the_same_bits(
     run_command, data_dir, tmp_path, disk, checkpoint
 ):
-    run = disk("1m") / "run"
+    run = disk("size=1m") / "run"
     arguments = (
         *(f"--data_dir={data_dir}", "--train_steps=100", "--checkpoint_every=20"),
         *("--keep_checkpoints=10", "--evaluate_every=50"),
     )
     full = run_command("train", *arguments, f"--model_dir={run}")
     assert_one_line_error(full, "No space left on device", str(run))
-    disk("50m")
+    disk("size=50m")
     resumed = run_command("train", *arguments, f"--model_dir={run}")
     assert resumed.status == 0, resumed.err
     assert "training from step 0" not in resumed.err
