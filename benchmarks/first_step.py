@@ -7,29 +7,31 @@ take turns; the time is that of the whole command with one step to take, from th
 """
 
 import argparse
+import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 STEPS = (10, 10_000, 1_000_000)
+# Saves the checkpoint of a short run again, in copies of the run, as if it had been reached after other steps.
 FORGE = """
-import sys
+import shutil, sys
 from pathlib import Path
+import tensorflow as tf
 from digit_classifier.engine.saver import Saver, read, steps_in
 from digit_classifier.engine.state import State
-import tensorflow as tf
-run, step = Path(sys.argv[1]), int(sys.argv[2])
-folder = run / "checkpoints"
-values = read(folder / f"ckpt-{steps_in(folder)[-1]}")
-state = State.from_json(values.pop("state"))
-values["global_step"] = values["global_step"] * 0 + step
-saver = Saver(folder, {key: tf.Variable(value) for key, value in values.items()})
-saver.save(step, state, keep=1)
-saver.wait()
+run, *steps = sys.argv[1:]
+for step in map(int, steps):
+    folder = Path(shutil.copytree(run, f"{run}-{step}")) / "checkpoints"
+    values = read(folder / f"ckpt-{steps_in(folder)[-1]}")
+    state = State.from_json(values.pop("state"))
+    values["global_step"] = values["global_step"] * 0 + step
+    saver = Saver(folder, {key: tf.Variable(value) for key, value in values.items()})
+    saver.save(step, state, keep=[step])
+    saver.wait()
 """
 
 
@@ -56,17 +58,15 @@ def main() -> None:
         return time.perf_counter() - began
 
     times: dict[int, list[float]] = {step: [] for step in (0, *STEPS)}
-    for _ in range(arguments.rounds):
-        with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
+        short = Path(folder) / "short"
+        train_one_step(short, 0)
+        subprocess.run([python, "-c", FORGE, str(short), *map(str, STEPS)], check=True)
+        for number in range(arguments.rounds):
             for step in times:
-                run = Path(folder) / str(step)
+                run = Path(folder) / f"{number}-{step}"
                 if step:
-                    train_one_step(run, 0)
-                    forged = subprocess.run(
-                        [python, "-c", FORGE, str(run), str(step)], capture_output=True, check=False
-                    )
-                    if forged.returncode:
-                        sys.exit(forged.stderr.decode())
+                    shutil.copytree(f"{short}-{step}", run)
                 times[step].append(train_one_step(run, step))
     print("step | seconds to the end of the first step | ratio to a fresh start")
     for step, taken in times.items():
