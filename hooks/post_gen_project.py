@@ -14,6 +14,16 @@ ANSWERS = r"""{{ cookiecutter | tojson }}"""
 CI_FILES = {"github": [".github"], "none": []}
 
 
+def choose_task(project: Path, task: str) -> None:
+    """Move the files of the chosen task to where they belong and delete those of the others."""
+    files = project / "tasks" / task
+    for source in sorted(path for path in files.rglob("*") if path.is_file()):
+        target = project / source.relative_to(files)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.replace(target)
+    shutil.rmtree(project / "tasks")
+
+
 def choose_license(project: Path, license_name: str) -> None:
     """Move the chosen text to LICENSE and delete the others."""
     (project / "licenses" / license_name).replace(project / "LICENSE")
@@ -57,6 +67,7 @@ def main() -> None:
     """Finish the project in the current folder."""
     answers = json.loads(ANSWERS)
     project = Path.cwd()
+    choose_task(project, answers["task"])
     choose_license(project, answers["license"])
     choose_ci(project, answers["ci"])
     print(next_commands(answers))

@@ -167,8 +167,10 @@ def test_every_slug_gives_the_same_python(bake: Bake, template: Path, slug: str)
     project = bake(project_slug=slug)
     assert project.path.name == slug
     assert project.files() == expected_files(project)
-    [package] = template.glob("{{*}}/src/{{*}}")
-    expected = source_files(package)
+    [shared] = template.glob("{{*}}/src/{{*}}")
+    [task] = template.glob("{{*}}/tasks/image/src/{{*}}")
+    assert not source_files(shared).keys() & source_files(task).keys()
+    expected = source_files(shared) | source_files(task)
     assert source_files(project.path / "src" / slug.replace("-", "_")) == expected
 
 

@@ -27,10 +27,9 @@ def test_checks_change_nothing(template: Path) -> None:
 def test_generated_tests_hold_no_template_language_but_the_name_of_the_package() -> None:
     """Doubled braces in an f-string would be rendered away: name the line instead of failing in a bake."""
     allowed = "{{ cookiecutter.__package_name }}"
-    [tests] = REPOSITORY.glob("{{*}}/tests")
     found = [
-        f"{path.relative_to(tests)}:{number}: {line.strip()}"
-        for path in sorted(tests.rglob("*.py"))
+        f"{path.relative_to(REPOSITORY)}:{number}: {line.strip()}"
+        for path in sorted(REPOSITORY.glob("{{*}}/**/tests/**/*.py"))
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
         if re.search(r"\{\{|\{%|\{#", line.replace(allowed, ""))
     ]
