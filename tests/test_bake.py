@@ -31,6 +31,7 @@ src/PACKAGE/engine/files.py
 src/PACKAGE/engine/gradients.py
 src/PACKAGE/engine/loop.py
 src/PACKAGE/engine/manifest.py
+src/PACKAGE/engine/metrics.py
 src/PACKAGE/engine/optimizers.py
 src/PACKAGE/engine/options.py
 src/PACKAGE/engine/placement.py
@@ -64,6 +65,7 @@ tests/engine/test_files.py
 tests/engine/test_gradients.py
 tests/engine/test_loop.py
 tests/engine/test_manifest.py
+tests/engine/test_metrics.py
 tests/engine/test_optimizers.py
 tests/engine/test_placement.py
 tests/engine/test_progress.py

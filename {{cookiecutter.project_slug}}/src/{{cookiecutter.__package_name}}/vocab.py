@@ -28,13 +28,31 @@ class Vocabulary(NamedTuple):
     """What training makes small: a mean over examples, regularisation included."""
 
     error: str = "error"
-    """Share of examples predicted wrong; the validation figure that decides which checkpoint is best."""
+    """Share of examples predicted wrong, or the RMSE; on the validation split it decides which checkpoint is best."""
 
     accuracy: str = "accuracy"
     """Share of examples predicted right."""
 
     confusion: str = "confusion"
     """Counts ``[true class, predicted class]``."""
+
+    precision: str = "precision"
+    """Share that is right of the examples predicted as a class."""
+
+    recall: str = "recall"
+    """Share of the examples of a class that are predicted as it."""
+
+    f1: str = "f1"
+    """Harmonic mean of precision and recall of a class."""
+
+    rmse: str = "rmse"
+    """Root of the mean squared error, in the units of the target."""
+
+    mae: str = "mae"
+    """Mean absolute error, in the units of the target."""
+
+    r2: str = "r2"
+    """Share of the target's variance that the model explains."""
 
     examples: str = "examples"
     """Number of examples that a figure was taken over."""

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from .engine import gradients, optimizers, random
+from .engine import gradients, metrics, optimizers, random
 from .engine.dataset import Dataset
 from .engine.options import OptimizerOptions
 from .engine.trainable import freeze_others
@@ -87,7 +87,6 @@ class Model(tf.Module):
         super().__init__(name="model")
         keras.utils.set_random_seed(seed)
         self.seed = seed
-        self.classes = classes
         self.options = optimizer or OptimizerOptions()
         self.network = network(
             image_shape, classes, mean=mean, stddev=stddev, dropout_rate=dropout_rate
@@ -148,30 +147,15 @@ class Model(tf.Module):
         """
         logits = self._logits(x)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
-        confusion = tf.math.confusion_matrix(
-            y, tf.argmax(logits, axis=-1), self.classes, weights=weight, dtype=tf.float32
-        )
-        return {
-            vocab.examples: tf.reduce_sum(weight),
-            vocab.loss: tf.reduce_sum(losses * weight),
-            vocab.confusion: confusion,
-        }
+        return metrics.classification_totals(y, logits, losses, weight)
 
     def figures(self, totals: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Returns what is reported of a split: ``loss``, ``error`` (1 - accuracy), ``accuracy``, ``confusion``.
+        """Returns what is reported of a split; see ``metrics.classification_figures``.
 
         Args:
             totals: the sums of ``totals`` over the whole split, as numpy arrays.
         """
-        confusion = totals[vocab.confusion]
-        accuracy = float(np.trace(confusion) / totals[vocab.examples])
-        return {
-            vocab.loss: float(totals[vocab.loss] / totals[vocab.examples]),
-            vocab.error: 1 - accuracy,
-            vocab.accuracy: accuracy,
-            vocab.examples: int(totals[vocab.examples]),
-            vocab.confusion: confusion.astype(int).tolist(),
-        }
+        return metrics.classification_figures(totals)
 
     def _logits(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
         expected = self.network.input_shape[1:]
