@@ -148,6 +148,11 @@ def _fail(message: str) -> int:
     return 1
 
 
+def print_line(text: str) -> None:
+    """Prints a line of what a command has to say, such as a count, on standard output."""
+    print(text, flush=True)
+
+
 def print_result(result: dict[str, Any]) -> None:
     """Prints the last line of a command on standard output: one JSON object."""
-    print(to_json(result), flush=True)
+    print_line(to_json(result))

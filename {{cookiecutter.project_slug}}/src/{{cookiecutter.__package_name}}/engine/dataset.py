@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..vocab import vocab
 from .errors import UserError
 
 FILE = "dataset.json"
@@ -122,7 +123,7 @@ def write(
         "classes": list(classes),
         "statistics": dict(statistics),
         "splits": {
-            name: {"examples": split.examples, "shards": [asdict(s) for s in split.shards]}
+            name: {vocab.examples: split.examples, "shards": [asdict(s) for s in split.shards]}
             for name, split in splits.items()
         },
     }
@@ -202,16 +203,16 @@ def _parse(folder: Path, description: Mapping[str, Any], fingerprint: str) -> Da
             tuple(
                 Shard(
                     file=str(shard["file"]),
-                    examples=int(shard["examples"]),
+                    examples=int(shard[vocab.examples]),
                     bytes=int(shard["bytes"]),
                     sha256=str(shard["sha256"]),
                 )
                 for shard in entry["shards"]
             )
         )
-        if split.examples != entry["examples"]:
+        if split.examples != entry[vocab.examples]:
             raise ValueError(
-                f"{name}: {entry['examples']} examples, but its shards hold {split.examples}"
+                f"{name}: {entry[vocab.examples]} examples, but its shards hold {split.examples}"
             )
         splits[name] = split
     return Dataset(

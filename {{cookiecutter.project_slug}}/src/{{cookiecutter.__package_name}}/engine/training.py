@@ -14,7 +14,6 @@ import dataclasses
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import filelock
 import numpy as np
@@ -27,6 +26,7 @@ from .dataset import Dataset
 from .errors import UserError
 from .options import LoopOptions
 from .progress import Progress
+from .protocols import Model
 from .saver import BEST, NEWEST, Saver, variables_of
 from .state import DataPosition, State
 from .summaries import Writer
@@ -78,7 +78,7 @@ class Trainer:
 
     def __init__(
         self,
-        model: Any,
+        model: Model,
         *,
         strategy: tf.distribute.Strategy,
         dataset: Dataset,

@@ -40,7 +40,8 @@ def main(_: Sequence[str]) -> None:
     )
     for name, split in prepared.splits.items():
         shards = len(split.shards)
-        print(f"{name}: {split.examples} examples in {shards} shard{'s' if shards > 1 else ''}")
+        plural = "s" if shards > 1 else ""
+        command.print_line(f"{name}: {split.examples} examples in {shards} shard{plural}")
 
 
 def prepare(
@@ -74,7 +75,7 @@ def prepare(
 
     images = open_images(source, image_size)
     if images.notice:
-        print(images.notice)
+        command.print_line(images.notice)
     numbers = splits.stratified(
         images.labels,
         images.classes,
@@ -120,7 +121,7 @@ def prepare(
 
     is_new = replacing.replace(data_dir, write, source=images.name, seed=seed, overwrite=overwrite)
     if not is_new:
-        print(f"{data_dir} holds this data set already: nothing to do")
+        command.print_line(f"{data_dir} holds this data set already: nothing to do")
     return dataset.load(data_dir)
 
 
