@@ -3,6 +3,7 @@
 Standard library only, no network, no git: what this hook does, `cruft update` does again.
 """
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -40,6 +41,16 @@ def choose_ci(project: Path, ci: str) -> None:
             target.unlink(missing_ok=True)
 
 
+def record_engine(project: Path, package: str) -> None:
+    """Write the digest of every file of the engine to where `conventions/engine_edits.py` looks for it."""
+    engine = project / "src" / package / "engine"
+    lines = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(engine).as_posix()}\n"
+        for path in sorted(engine.rglob("*.py"))
+    ]
+    (project / "conventions" / "engine.sha256").write_bytes("".join(lines).encode())
+
+
 def next_commands(answers: dict[str, str]) -> str:
     """Return what to type next, from the folder in which the project was generated."""
     package = answers["__package_name"]
@@ -70,6 +81,7 @@ def main() -> None:
     choose_task(project, answers["task"])
     choose_license(project, answers["license"])
     choose_ci(project, answers["ci"])
+    record_engine(project, answers["__package_name"])
     print(next_commands(answers))
 
 

@@ -15,6 +15,8 @@ FILES = """
 LICENSE
 README.md
 conventions/README.md
+conventions/engine.sha256
+conventions/engine_edits.py
 conventions/clip-after-reduction.md
 conventions/flags-bounded-and-documented.md
 conventions/flags-defined-in-flags.md

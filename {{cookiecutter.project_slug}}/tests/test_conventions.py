@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
@@ -125,3 +126,37 @@ def test_the_model_has_the_methods_that_the_engine_calls():
         assert theirs[: len(ours)] == ours, name
     model = Model()
     assert set(protocols.Model.__annotations__) <= set(vars(model))
+
+
+def engine_edits(conventions):
+    done = subprocess.run(
+        [sys.executable, str(conventions / "engine_edits.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout.splitlines()
+
+
+def test_what_was_edited_in_the_engine_is_told(tmp_path):
+    """Of a copy; your own engine may be edited, and an update of the template then has to be merged there."""
+    conventions = Path(shutil.copytree(PAGES, tmp_path / "conventions"))
+    engine = Path(shutil.copytree(PACKAGE / "engine", tmp_path / "src" / "package" / "engine"))
+    before = engine_edits(conventions)[1]
+    (engine / "loop.py").write_text("# ours now\n")
+    (engine / "random.py").unlink()
+    (engine / "ours.py").write_text("")
+    status, lines = engine_edits(conventions)
+    assert status == 1
+    expected = {"edited: engine/loop.py", "deleted: engine/random.py", "added: engine/ours.py"}
+    assert expected <= set(lines)
+    assert set(lines) - expected <= set(before)
+
+
+def test_line_ends_are_no_edit(tmp_path):
+    conventions = Path(shutil.copytree(PAGES, tmp_path / "conventions"))
+    engine = Path(shutil.copytree(PACKAGE / "engine", tmp_path / "src" / "package" / "engine"))
+    before = engine_edits(conventions)
+    for path in engine.rglob("*.py"):
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert engine_edits(conventions) == before

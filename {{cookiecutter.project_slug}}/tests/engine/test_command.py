@@ -157,6 +157,28 @@ def test_the_flags_of_a_run_are_taken_over_except_those_given(saved_flags, tmp_p
     assert (flags.BATCH_SIZE.value, flags.AUGMENT.value, flags.SEED.value) == (8, False, 5)
 
 
+def test_an_old_run_is_repeated_without_flags_that_no_longer_exist(run_main, tmp_path, caplog):
+    path = tmp_path / "flags.txt"
+    path.write_text("# old\n--seed=1\n--gone=1\n--gone=2\n--warm_start_include=a b\n--batch_size=6")
+    seen = []
+
+    def main(_):
+        seen.append((flags.BATCH_SIZE.value, flags.SEED.value, flags.WARM_START_INCLUDE.value))
+
+    arguments = (f"--flagfile={path}", "--batch_size=8", "--warm_start_from=a")
+    status, _ = run_main(main, *arguments)
+    assert status == 0
+    assert seen == [(8, 1, ["a b"])]
+    assert caplog.text.count("flag --gone no longer exists and is left out") == 1
+
+
+def test_a_flag_that_does_not_exist_is_refused_in_any_other_flag_file(run_main, tmp_path):
+    (tmp_path / "preset.txt").write_text("--batch_sise=16\n")
+    status, err = run_main(lambda _: None, f"--flagfile={tmp_path}/preset.txt")
+    assert status == 1
+    assert "Unknown command line flag 'batch_sise'" in err
+
+
 def test_a_flag_file_may_hold_comments_and_empty_lines(saved_flags, tmp_path, caplog):
     (tmp_path / "flags.txt").write_text("# why\n\n--batch_size=16\n")
     parsed()

@@ -31,12 +31,15 @@ def run(main: Callable[[Sequence[str]], int | None], key_flags: Sequence[flags.F
             stream.reconfigure(errors="backslashreplace")
     for holder in key_flags:
         flags.FLAGS.register_key_flag_for_module(sys.argv[0], flags.FLAGS[holder.name])
+    given, gone = _without_gone_flags(sys.argv)
 
     def guarded(arguments: Sequence[str]) -> int | None:
         logging.set_verbosity(max(logging.get_verbosity(), logging.INFO))
         logging.get_absl_handler().setFormatter(
             python_logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S")
         )
+        for path, name in gone:
+            _tell_gone(path, name)
         try:
             _refuse_foreign(arguments, key_flags)
             return main(arguments)
@@ -55,7 +58,7 @@ def run(main: Callable[[Sequence[str]], int | None], key_flags: Sequence[flags.F
                 raise
             return _fail(inside[1])
 
-    app.run(guarded)
+    app.run(guarded, argv=given)
 
 
 def read_flags_of_run(model_dir: str) -> None:
@@ -71,14 +74,11 @@ def read_flags_of_run(model_dir: str) -> None:
             "name one that `train` wrote"
         )
     taken = []
-    for line in _read(path).splitlines():
-        name = _flag_name(line)
-        if not line.strip() or line.startswith("#"):
-            continue
+    for name, lines in _by_name(_read(path)).items():
         if name not in flags.FLAGS:
-            logging.warning("%s: flag --%s no longer exists and is left out", path, name)
+            _tell_gone(path, name)
         elif not flags.FLAGS[name].present:
-            taken.append(line)
+            taken += lines
     try:
         flags.FLAGS([sys.argv[0], *taken])
     except flags.Error as error:
@@ -96,7 +96,7 @@ def changed_flags(model_dir: str, key_flags: Sequence[flags.FlagHolder]) -> dict
     before = _by_name(_read(path) if path.exists() else "")
     now = _by_name(_flag_file(key_flags))
     return {
-        name: [before.get(name, ""), now.get(name, "")]
+        name: ["\n".join(lines.get(name, [])) for lines in (before, now)]
         for name in sorted(before.keys() | now.keys())
         if before and before.get(name) != now.get(name)
     }
@@ -116,12 +116,13 @@ def _read(path: Path) -> str:
         ) from None
 
 
-def _by_name(text: str) -> dict[str, str]:
+def _by_name(text: str) -> dict[str, list[str]]:
     """Returns the lines of a flag file by the flag that they set."""
     lines: dict[str, list[str]] = {}
     for line in text.splitlines():
-        lines.setdefault(_flag_name(line), []).append(line)
-    return {name: "\n".join(same) for name, same in lines.items()}
+        if line.strip() and not line.startswith("#"):
+            lines.setdefault(_flag_name(line), []).append(line)
+    return lines
 
 
 def _flag_name(line: str) -> str:
@@ -129,6 +130,30 @@ def _flag_name(line: str) -> str:
     name = line.removeprefix("--").partition("=")[0]
     positive = name.removeprefix("no")
     return positive if name not in flags.FLAGS and positive in flags.FLAGS else name
+
+
+def _without_gone_flags(argv: Sequence[str]) -> tuple[list[str], list[tuple[Path, str]]]:
+    """Puts the lines of a run's flag file in place of ``--flagfile=<run>/flags.txt``, save flags that are gone.
+
+    A run may be older than the code that repeats it. In any other flag file, absl refuses a flag that does not exist.
+    """
+    kept: list[str] = []
+    gone = []
+    for argument in argv:
+        path = Path(argument.partition("=")[2])
+        if re.match("--?flagfile=", argument) and path.name == FLAGS_FILE and path.is_file():
+            for name, lines in _by_name(path.read_text(encoding="utf-8", errors="replace")).items():
+                if name in flags.FLAGS:
+                    kept += lines
+                else:
+                    gone.append((path, name))
+        else:
+            kept.append(argument)
+    return kept, gone
+
+
+def _tell_gone(path: Path, name: str) -> None:
+    logging.warning("%s: flag --%s no longer exists and is left out", path, name)
 
 
 def _refuse_foreign(arguments: Sequence[str], key_flags: Sequence[flags.FlagHolder]) -> None:
