@@ -22,6 +22,14 @@ def _is_pattern(text: str) -> bool:
     return True
 
 
+def _is_multiplier(text: str) -> bool:
+    pattern, _, value = text.rpartition("=")
+    try:
+        return bool(pattern) and _is_pattern(pattern) and 0 < float(value) < math.inf
+    except ValueError:
+        return False
+
+
 def _is_one_line(text: str) -> bool:
     return text.splitlines() == [text] and text == text.encode(errors="ignore").decode()
 
@@ -52,6 +60,31 @@ flags.register_validator(
 )
 LOG_DEVICE_PLACEMENT = flags.DEFINE_bool(
     "log_device_placement", False, "Log the device that each operation was placed on."
+)
+
+CHECK_NUMERICS = flags.DEFINE_bool(
+    "check_numerics",
+    False,
+    "Name the operation that first makes a NaN or Inf; takes about half as long again.",
+)
+PRECISION = flags.DEFINE_enum(
+    "precision",
+    "float32",
+    options.PRECISIONS,
+    "Numbers that layers compute with; bfloat16 is faster where the hardware knows it, and weights stay float32.",
+)
+CLUSTER = flags.DEFINE_enum(
+    "cluster",
+    "auto",
+    options.CLUSTERS,
+    "Who trains together: `none` this process alone, `tf_config` or `slurm` the workers that its variables "
+    "name, `auto` whichever of the two is set.",
+)
+CLUSTER_TIMEOUT = flags.DEFINE_float(
+    "cluster_timeout",
+    60.0,
+    "Seconds after which a worker that has not arrived, or is silent, counts as dead and ends the others.",
+    lower_bound=1.0,
 )
 
 # prepare
@@ -116,6 +149,19 @@ BATCH_SIZE = flags.DEFINE_integer(
     lower_bound=1,
     upper_bound=1_000_000,
 )
+ACCUMULATE_STEPS = flags.DEFINE_integer(
+    "accumulate_steps",
+    1,
+    "Compute the gradients of a batch in this many parts, one after the other, when it does not fit into "
+    "memory at once; batch normalisation sees one part at a time.",
+    lower_bound=1,
+    upper_bound=1_000,
+)
+CLASS_WEIGHTS = flags.DEFINE_bool(
+    "class_weights",
+    False,
+    "Let the examples of rare classes count more in the training loss, so that all classes count alike.",
+)
 LIMIT_EXAMPLES = flags.DEFINE_integer(
     "limit_examples",
     None,
@@ -156,7 +202,7 @@ OPTIMIZER = flags.DEFINE_enum(
     "optimizer",
     "momentum",
     sorted(options.OPTIMIZERS),
-    "Update rule; adam and adamw want a learning rate about a hundred times smaller than sgd.",
+    "Update rule; adam, adamw, rmsprop and lion want a learning rate about a hundred times smaller than sgd.",
 )
 LEARNING_RATE = flags.DEFINE_float(
     "learning_rate",
@@ -179,15 +225,55 @@ WARMUP_STEPS = flags.DEFINE_integer(
 MOMENTUM = flags.DEFINE_float(
     "momentum",
     0.9,
-    "Decay of the moving mean of gradients, for --optimizer=momentum.",
+    "Decay of the moving mean of gradients, for --optimizer=momentum and nesterov.",
     lower_bound=0.0,
     upper_bound=0.9999,
+)
+WEIGHT_DECAY = flags.DEFINE_float(
+    "weight_decay",
+    0.0,
+    "Share of each weight, times the learning rate, that a step takes away; biases and normalisations "
+    "are left out. adamw without it is adam.",
+    lower_bound=0.0,
+    upper_bound=10.0,
+)
+EMA_MOMENTUM = flags.DEFINE_float(
+    "ema_momentum",
+    0.0,
+    "Evaluate and export moving averages of the weights that decay like this (0.999 averages the last "
+    "thousand steps); 0 keeps none.",
+    lower_bound=0.0,
+    upper_bound=0.999999,
+)
+GRADIENT_MULTIPLIERS = flags.DEFINE_multi_string(
+    "gradient_multipliers",
+    [],
+    "Multiply the gradients of the variables whose whole path matches, as pattern=number "
+    "(`conv_.*=0.1`); may be repeated, and the last that matches counts.",
+)
+flags.register_validator(
+    "gradient_multipliers",
+    lambda values: all(map(_is_multiplier, values)),
+    message="must be pattern=number, a regular expression and a number above 0",
 )
 CLIP_NORM = flags.DEFINE_float(
     "clip_norm",
     5.0,
     "Scale the gradients down to this global norm when they exceed it, after they are summed over "
     "devices; 0 never.",
+    lower_bound=0.0,
+)
+
+CLIP_VARIABLE_NORM = flags.DEFINE_float(
+    "clip_variable_norm",
+    0.0,
+    "Scale the gradient of each variable down to this norm when it exceeds it; 0 never.",
+    lower_bound=0.0,
+)
+CLIP_VALUE = flags.DEFINE_float(
+    "clip_value",
+    0.0,
+    "Clip each value of the gradients to between this and its negative; 0 never.",
     lower_bound=0.0,
 )
 
@@ -215,6 +301,11 @@ SUMMARY_EVERY = flags.DEFINE_integer(
     50,
     "Write the curves of training on every multiple of this many steps.",
     lower_bound=1,
+)
+SUMMARIZE_GRADIENTS = flags.DEFINE_bool(
+    "summarize_gradients",
+    False,
+    "Write histograms of all weights and gradients, and each gradient's norm, whenever curves are written.",
 )
 EVALUATE_EVERY = flags.DEFINE_integer(
     "evaluate_every",
@@ -332,15 +423,17 @@ PREPARE = (
     TEST_FRACTION,
     OVERWRITE,
 )
-_PLACE = (DEVICES, LOG_DEVICE_PLACEMENT)
+_PLACE = (DEVICES, PRECISION, LOG_DEVICE_PLACEMENT)
 TRAIN = (
-    *(DATA_DIR, MODEL_DIR, DROPOUT_RATE, AUGMENT, BATCH_SIZE, LIMIT_EXAMPLES),
-    *(TRAIN_STEPS, EPOCHS, STEPS_PER_LOOP, SEED, DETERMINISTIC),
-    *(OPTIMIZER, LEARNING_RATE, LEARNING_RATE_SCHEDULE, WARMUP_STEPS, MOMENTUM, CLIP_NORM),
+    *(DATA_DIR, MODEL_DIR, DROPOUT_RATE, AUGMENT, BATCH_SIZE, ACCUMULATE_STEPS, LIMIT_EXAMPLES),
+    *(TRAIN_STEPS, EPOCHS, STEPS_PER_LOOP, SEED, DETERMINISTIC, CLASS_WEIGHTS),
+    *(OPTIMIZER, LEARNING_RATE, LEARNING_RATE_SCHEDULE, WARMUP_STEPS, MOMENTUM, WEIGHT_DECAY),
+    *(EMA_MOMENTUM, GRADIENT_MULTIPLIERS, CLIP_NORM, CLIP_VARIABLE_NORM, CLIP_VALUE),
     *(CHECKPOINT_EVERY, CHECKPOINT_SECONDS, KEEP_CHECKPOINTS, KEEP_BEST),
-    *(SUMMARY_EVERY, EVALUATE_EVERY, EARLY_STOP_PATIENCE, CONTINUE_ON_NEW_DATA),
+    *(SUMMARY_EVERY, SUMMARIZE_GRADIENTS, EVALUATE_EVERY, EARLY_STOP_PATIENCE),
+    CONTINUE_ON_NEW_DATA,
     *(WARM_START_FROM, WARM_START_INCLUDE, WARM_START_EXCLUDE, WARM_START_MAP, TRAINABLE),
-    *_PLACE,
+    *(*_PLACE, CHECK_NUMERICS, CLUSTER, CLUSTER_TIMEOUT),
 )
 EVALUATE = (MODEL_DIR, DATA_DIR, SPLIT, CHECKPOINT, BATCH_SIZE, *_PLACE)
 
@@ -356,6 +449,8 @@ def placement_options() -> options.PlacementOptions:
     """Returns where to run."""
     return options.PlacementOptions(
         devices=DEVICES.value,
+        precision=PRECISION.value,
+        check_numerics=CHECK_NUMERICS.value,
         log_device_placement=LOG_DEVICE_PLACEMENT.value,
         deterministic=DETERMINISTIC.value,
     )
@@ -370,7 +465,17 @@ def optimizer_options(train_steps: int) -> options.OptimizerOptions:
         warmup_steps=WARMUP_STEPS.value,
         train_steps=train_steps,
         momentum=MOMENTUM.value,
+        weight_decay=WEIGHT_DECAY.value,
+        ema_momentum=EMA_MOMENTUM.value,
+        gradient_multipliers=tuple(
+            (pattern, float(value))
+            for pattern, _, value in (entry.rpartition("=") for entry in GRADIENT_MULTIPLIERS.value)
+        ),
         clip_norm=CLIP_NORM.value,
+        clip_variable_norm=CLIP_VARIABLE_NORM.value,
+        clip_value=CLIP_VALUE.value,
+        accumulate_steps=ACCUMULATE_STEPS.value,
+        report_gradients=SUMMARIZE_GRADIENTS.value,
     )
 
 
@@ -386,5 +491,6 @@ def loop_options(train_steps: int) -> options.LoopOptions:
         summary_every=SUMMARY_EVERY.value,
         evaluate_every=EVALUATE_EVERY.value,
         early_stop_patience=EARLY_STOP_PATIENCE.value,
+        summarize_gradients=SUMMARIZE_GRADIENTS.value,
         continue_on_new_data=CONTINUE_ON_NEW_DATA.value,
     )

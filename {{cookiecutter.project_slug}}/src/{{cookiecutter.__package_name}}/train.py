@@ -1,5 +1,6 @@
 """Trains the model, or goes on training it: ``python -m <package>.train --model_dir=runs/baseline``."""
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 
@@ -13,21 +14,29 @@ def main(_: Sequence[str]) -> int:
     """Trains; returns 0, or 42 when a signal stopped it after saving."""
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
     from . import data
-    from .engine import batches, placement, training
+    from .engine import batches, cluster, placement, training
     from .engine import dataset as datasets
+    from .engine.lock import lock_folder
     from .engine.manifest import Manifest
+    from .engine.peers import Peers
     from .engine.warm_start import warm_start
     from .model import Model
 
     model_dir = flags.MODEL_DIR.value
-    dataset = datasets.load(flags.DATA_DIR.value)
-    with training.lock_folder(model_dir):
-        strategy = placement.strategy(flags.placement_options())
+    workers = cluster.find(flags.CLUSTER.value)
+    with Peers(workers, flags.CLUSTER_TIMEOUT.value) as peers, contextlib.ExitStack() as held:
+        if peers.is_chief:
+            held.enter_context(lock_folder(model_dir))
+        dataset = datasets.load(flags.DATA_DIR.value)
+        peers.agree({"data": f"data with the fingerprint {dataset.fingerprint}"})
+        peers.agree(command.flag_lines(flag for flag in flags.TRAIN if flag is not flags.DATA_DIR))
+        strategy = placement.strategy(flags.placement_options(), workers)
         train_split = batches.open_split(dataset, "train", limit=flags.LIMIT_EXAMPLES.value)
         train_steps = flags.train_steps(train_split.examples)
         with strategy.scope():
             model = Model.for_dataset(
                 dataset,
+                class_weights=flags.CLASS_WEIGHTS.value,
                 dropout_rate=flags.DROPOUT_RATE.value,
                 optimizer=flags.optimizer_options(train_steps),
                 trainable=flags.TRAINABLE.value,
@@ -43,6 +52,7 @@ def main(_: Sequence[str]) -> int:
             batch_size=flags.BATCH_SIZE.value,
             seed=flags.SEED.value,
             options=flags.loop_options(train_steps),
+            peers=peers,
             augment=data.augment if flags.AUGMENT.value else None,
         )
         if flags.WARM_START_FROM.value and not trainer.resumed:
@@ -59,6 +69,7 @@ def main(_: Sequence[str]) -> int:
             strategy=strategy,
             deterministic=flags.DETERMINISTIC.value,
             data=trainer.state.data,
+            writes=peers.is_chief,
         )
         if trainer.why_finished:
             step = trainer.first_step
@@ -70,7 +81,8 @@ def main(_: Sequence[str]) -> int:
                 trainer.first_step,
                 changed_flags=command.changed_flags(model_dir, flags.TRAIN),
             )
-            command.write_flags(model_dir, flags.TRAIN)
+            if peers.is_chief:
+                command.write_flags(model_dir, flags.TRAIN)
             outcome = trainer.run()
         result = dataclasses.asdict(outcome)
         stopped = result.pop("stopped")
@@ -78,7 +90,8 @@ def main(_: Sequence[str]) -> int:
             manifest.record("stop", outcome.global_step, result=result)
         else:
             manifest.finish(outcome.global_step, result)
-    command.print_result(result)
+        if peers.is_chief:
+            command.print_result(result)
     return training.STOPPED if stopped else 0
 
 

@@ -69,6 +69,12 @@ class Vocabulary(NamedTuple):
     gradient_norm: str = "gradient_norm"
     """Global norm of the gradients, reduced over replicas, before clipping."""
 
+    gradient: str = "gradient"
+    """Gradient of a variable, reduced over replicas, before clipping."""
+
+    average: str = "average"
+    """Moving average of a variable."""
+
     global_step: str = "global_step"
     """Number of training steps taken since the first start of the run."""
 

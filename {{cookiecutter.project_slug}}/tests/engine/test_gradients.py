@@ -43,8 +43,8 @@ def step(network, optimizer, **options):
         tf.constant(Y),
         network=network,
         optimizer=optimizer,
+        options=OptimizerOptions(**options),
         seed=0,
-        **options,
     )
 
 
@@ -131,7 +131,13 @@ def test_layers_draw_by_the_step_taken():
     optimizer = sgd(network)
     for _ in range(2):
         gradients.minimize(
-            loss, tf.ones([4, 50]), None, network=network, optimizer=optimizer, seed=1
+            loss,
+            tf.ones([4, 50]),
+            None,
+            network=network,
+            optimizer=optimizer,
+            options=OptimizerOptions(),
+            seed=1,
         )
     assert 0.3 < np.mean(seen[0]) < 0.7
     assert not np.array_equal(seen[0], seen[1])
@@ -161,7 +167,7 @@ def step_of(normalized, clip_norm):
         network = linear(normalized)
         if not normalized:
             network.get_layer("dense").set_weights([np.array({WEIGHTS.tolist()}), np.array([{BIAS}])])
-        sgd = options.OptimizerOptions(name="sgd", learning_rate=0.1)
+        sgd = options.OptimizerOptions(name="sgd", learning_rate=0.1, clip_norm=clip_norm)
         optimizer = optimizers.build(sgd, network.trainable_variables)
 
     def loss(x, y, training=False):
@@ -169,7 +175,7 @@ def step_of(normalized, clip_norm):
 
     def replica_step(x, y):
         return gradients.minimize(
-            loss, x, y, network=network, optimizer=optimizer, seed=0, clip_norm=clip_norm
+            loss, x, y, network=network, optimizer=optimizer, options=sgd, seed=0
         )
 
     def forward(x):

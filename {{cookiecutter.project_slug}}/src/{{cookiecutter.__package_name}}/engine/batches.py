@@ -74,6 +74,7 @@ def training(
     seed: int,
     first_step: int = 0,
     data_step: int = 0,
+    accumulate_steps: int = 1,
     augment: Augment | None = None,
 ) -> Any:
     """Returns an endless iterator over training batches from ``first_step`` on.
@@ -85,20 +86,27 @@ def training(
         seed: the run's seed.
         first_step: number of steps already taken.
         data_step: step at which this data was begun.
+        accumulate_steps: number of micro-batches that ``gradients.minimize`` takes a batch in. Each is a run of
+            positions in the global batch, of which a replica gets its share.
         augment: called as ``augment(batch, seed, step, first)``; ``first`` is the position in the global batch
             of the first example in ``batch``.
 
     Raises:
-        UserError: the replicas do not divide the batch.
+        UserError: the replicas and micro-batches do not divide the batch.
     """
-    share = _share(batch_size, strategy)
+    share = _share(batch_size, strategy, accumulate_steps)
 
     def pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
-        local = context.num_replicas_in_sync // context.num_input_pipelines
+        replicas = context.num_replicas_in_sync
+        local = replicas // context.num_input_pipelines
 
         def part(number: tf.Tensor) -> Batch:
             step = number // local
-            first = (context.input_pipeline_id * local + number % local) * share
+            replica = context.input_pipeline_id * local + number % local
+            runs = [run(step, (i * replicas + replica) * share) for i in range(accumulate_steps)]
+            return {key: tf.concat([batch[key] for batch in runs], axis=0) for key in runs[0]}
+
+        def run(step: tf.Tensor, first: tf.Tensor) -> Batch:
             start = (step - data_step) * batch_size + first
             batch = split.fetch(shuffled(start, share, split.examples, seed))
             return augment(batch, seed, step, first) if augment else batch
@@ -163,11 +171,15 @@ def evaluation(split: Split, strategy: tf.distribute.Strategy, *, batch_size: in
     return strategy.distribute_datasets_from_function(pipeline)
 
 
-def _share(batch_size: int, strategy: tf.distribute.Strategy) -> int:
+def _share(batch_size: int, strategy: tf.distribute.Strategy, accumulate_steps: int = 1) -> int:
+    """Returns how many examples of a micro-batch one replica gets."""
     replicas = strategy.num_replicas_in_sync
-    if batch_size % replicas:
+    parts = replicas * accumulate_steps
+    if batch_size % parts:
+        among = f"{replicas} devices" if replicas > 1 else ""
+        steps = f"--accumulate_steps={accumulate_steps}" if accumulate_steps > 1 else ""
         raise UserError(
-            f"--batch_size={batch_size} cannot be divided among {replicas} devices; "
-            f"use a multiple of {replicas}, such as {math.ceil(batch_size / replicas) * replicas}"
+            f"--batch_size={batch_size} cannot be divided among {' times '.join(filter(None, (among, steps)))}; "
+            f"use a multiple of {parts}, such as {math.ceil(batch_size / parts) * parts}"
         )
-    return batch_size // replicas
+    return batch_size // parts

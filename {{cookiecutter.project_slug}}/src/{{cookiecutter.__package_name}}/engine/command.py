@@ -5,7 +5,7 @@ import logging as python_logging
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,14 @@ def changed_flags(model_dir: str, key_flags: Sequence[flags.FlagHolder]) -> dict
         name: ["\n".join(lines.get(name, [])) for lines in (before, now)]
         for name in sorted(before.keys() | now.keys())
         if before and before.get(name) != now.get(name)
+    }
+
+
+def flag_lines(key_flags: Iterable[flags.FlagHolder]) -> dict[str, str]:
+    """Returns the line of a flag file for each flag, by name; a flag without a value has none of its own."""
+    return {
+        holder.name: flags.FLAGS[holder.name].serialize() or f"no --{holder.name}"
+        for holder in key_flags
     }
 
 

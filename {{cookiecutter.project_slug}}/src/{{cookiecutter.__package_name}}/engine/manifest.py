@@ -31,8 +31,18 @@ class Manifest:
         strategy: tf.distribute.Strategy,
         deterministic: bool,
         data: DataPosition,
+        writes: bool = True,
     ) -> None:
-        """Takes over the history of the manifest in ``model_dir``, if there is one."""
+        """Takes over the history of the manifest in ``model_dir``, if there is one.
+
+        Args:
+            model_dir: the folder of the run.
+            strategy: as ``placement.strategy`` returns it.
+            deterministic: whether only operations are used that repeat bit for bit.
+            data: what the run reads.
+            writes: whether this process writes the manifest; of several that train together, one does.
+        """
+        self._writes = writes
         self._path = Path(model_dir) / FILE
         self._made_with = _made_with()
         self._values: dict[str, Any] = {
@@ -63,7 +73,8 @@ class Manifest:
         """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self._values["history"].append({"event": event, "step": step, "time": now, **details})
-        write_text(self._path, to_json(self._values, indent=2, ensure_ascii=False) + "\n")
+        if self._writes:
+            write_text(self._path, to_json(self._values, indent=2, ensure_ascii=False) + "\n")
 
 
 def _made_with() -> dict[str, Any]:

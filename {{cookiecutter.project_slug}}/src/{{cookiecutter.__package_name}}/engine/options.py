@@ -3,8 +3,10 @@
 import dataclasses
 
 DEFAULT_TRAIN_STEPS = 2_000
-OPTIMIZERS = ("sgd", "momentum", "adam", "adamw")
-SCHEDULES = ("constant", "cosine")
+OPTIMIZERS = ("sgd", "momentum", "nesterov", "rmsprop", "adam", "adamw", "lion")
+SCHEDULES = ("constant", "cosine", "exponential", "piecewise")
+PRECISIONS = ("float32", "bfloat16")
+CLUSTERS = ("auto", "none", "tf_config", "slurm")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,7 +14,9 @@ class PlacementOptions:
     """Where to run; see the flags of the same names."""
 
     devices: str = "auto"
+    precision: str = "float32"
     log_device_placement: bool = False
+    check_numerics: bool = False
     deterministic: bool = False
 
 
@@ -26,7 +30,15 @@ class OptimizerOptions:
     warmup_steps: int = 0
     train_steps: int = DEFAULT_TRAIN_STEPS
     momentum: float = 0.9
+    weight_decay: float = 0.0
+    ema_momentum: float = 0.0
+    gradient_multipliers: tuple[tuple[str, float], ...] = ()
+    """(pattern for variables' paths, multiplier)"""
     clip_norm: float = 0.0
+    clip_variable_norm: float = 0.0
+    clip_value: float = 0.0
+    accumulate_steps: int = 1
+    report_gradients: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,4 +54,5 @@ class LoopOptions:
     summary_every: int = 50
     evaluate_every: int = 100
     early_stop_patience: int = 0
+    summarize_gradients: bool = False
     continue_on_new_data: bool = False

@@ -14,15 +14,18 @@ _LOG_SECONDS = 10.0
 class Progress:
     """Counts steps and time, and shows them."""
 
-    def __init__(self, first_step: int, last_step: int, batch_size: int) -> None:
-        """Begins at ``first_step`` of ``last_step``."""
+    def __init__(
+        self, first_step: int, last_step: int, batch_size: int, *, shown: bool = True
+    ) -> None:
+        """Begins at ``first_step`` of ``last_step``; of several processes that train together, one shows it."""
         self.bar = tqdm(
             total=last_step,
             initial=first_step,
             unit="step",
-            disable=not sys.stderr.isatty(),
+            disable=not (shown and sys.stderr.isatty()),
             dynamic_ncols=True,
         )
+        self._logs = shown and self.bar.disable
         self._batch_size = batch_size
         self._last_step = last_step
         self._examples = 0
@@ -41,7 +44,7 @@ class Progress:
         self.bar.set_postfix(loss=f"{loss:.4f}", refresh=False)
         self.bar.update(count)
         now = time.monotonic()
-        if self.bar.disable and now - self._logged >= _LOG_SECONDS:
+        if self._logs and now - self._logged >= _LOG_SECONDS:
             self._logged = now
             logging.info(
                 "train | step: %d of %d, %s: %.4f, %s: %.0f",

@@ -21,6 +21,7 @@ import tensorflow as tf
 from absl import logging
 
 from ..vocab import per_variable, vocab
+from . import optimizers
 from .errors import UserError
 from .state import State
 
@@ -38,8 +39,11 @@ def variables_of(model: Any, *, optimizer: bool = True) -> dict[str, tf.Variable
     named = {per_variable(vocab.inference, v.path): v.value for v in model.network.variables}
     named[vocab.global_step] = model.optimizer.iterations.value
     if optimizer:
+        averages = {id(average): v.path for v, average in optimizers.averages(model.optimizer)}
         for v in model.optimizer.variables:
-            if v is not model.optimizer.iterations:
+            if id(v) in averages:
+                named[per_variable(vocab.average, averages[id(v)])] = v.value
+            elif v is not model.optimizer.iterations:
                 named[per_variable(vocab.optimizer, v.path)] = v.value
     return named
 
@@ -51,8 +55,14 @@ def steps_in(folder: Path) -> list[int]:
     return sorted(int(m[1]) for p in folder.iterdir() if (m := _INDEX.fullmatch(p.name)))
 
 
-def restore_run(model_dir: str, model: Any, *, best: bool = False) -> State:
+def restore_run(model_dir: str, model: Any, *, best: bool = False, averages: bool = True) -> State:
     """Sets a model's network and step to the newest, or the best, checkpoint of a run.
+
+    Args:
+        model_dir: the folder of the run.
+        model: has ``network`` and ``optimizer``.
+        best: take the best checkpoint by validation error.
+        averages: take the moving averages of the variables, if the run kept any (``--ema_momentum``).
 
     Returns:
         The state that was saved with it.
@@ -62,7 +72,8 @@ def restore_run(model_dir: str, model: Any, *, best: bool = False) -> State:
     """
     folder = Path(model_dir) / (BEST if best else NEWEST)
     variables = variables_of(model, optimizer=False)
-    saver = Saver(folder, variables, ignored=(vocab.state, vocab.optimizer))
+    ignored = (vocab.state, vocab.optimizer, vocab.average)
+    saver = Saver(folder, variables, ignored=ignored, averages=averages)
     state = saver.restore()
     if best and state is not None:  # the newest of the best need not be the best of all
         on_disk = steps_in(folder)
@@ -104,6 +115,8 @@ class Saver:
         variables: Mapping[str, tf.Variable],
         *,
         ignored: Sequence[str] = (vocab.state,),
+        averages: bool = False,
+        writes: bool = True,
     ) -> None:
         """Makes a saver.
 
@@ -111,9 +124,13 @@ class Saver:
             folder: where the checkpoints are.
             variables: by the keys that they have in a checkpoint.
             ignored: first parts of keys that a checkpoint may have beside those of ``variables``.
+            averages: restore a variable's moving average, where there is one, in its place.
+            writes: whether this process saves; of several that train together, one does.
         """
         self.folder = folder
         self._ignored = ignored
+        self._averages = averages
+        self._writes = writes
         self._variables = variables
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="saver")
         self._written: Future[None] | None = None
@@ -133,6 +150,8 @@ class Saver:
             UserError: the save before could not be written.
         """
         self.wait()
+        if not self._writes:
+            return
         tensors = {vocab.state: tf.constant(state.to_json())}
         for key, variable in self._variables.items():
             tensors[key] = _on_first_replica(variable).read_value()
@@ -198,7 +217,8 @@ class Saver:
                 "--warm_start_from to take over what fits"
             )
         for key, variable in self._variables.items():
-            variable.assign(values[key])
+            average = key.replace(vocab.inference, vocab.average, 1) if self._averages else key
+            variable.assign(values.get(average, values[key]))
 
     def _write(
         self,

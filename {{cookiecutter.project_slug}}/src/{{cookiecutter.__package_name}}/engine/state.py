@@ -51,6 +51,17 @@ class State:
         self.best = tuple(sorted([*self.best, (error, step)])[:keep])
         return (error, step) in self.best
 
+    def go_on_with(self, data: DataPosition, step: int) -> list[str]:
+        """Takes up other data after ``step`` steps, if it is other; returns what is other about it."""
+        before = dataclasses.asdict(self.data)
+        now = dataclasses.asdict(data) | {"first_step": self.data.first_step}
+        changes = [f"{k}: {before[k]} before, {now[k]} now" for k in now if now[k] != before[k]]
+        if changes:
+            self.data = dataclasses.replace(data, first_step=step)
+        if before["fingerprint"] != data.fingerprint:  # errors on another split cannot be compared
+            self.best, self.evaluations_since_best = (), 0
+        return changes
+
     def to_json(self) -> str:
         """Returns the state as text; numbers keep all their bits."""
         return json.dumps(dataclasses.asdict(self))

@@ -10,29 +10,37 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ..vocab import vocab
+from ..vocab import per_variable, vocab
 
 REPORTED = (vocab.loss, vocab.gradient_norm, vocab.learning_rate)
 
 
-def make_train(model: Any, strategy: tf.distribute.Strategy) -> Callable[..., tf.Tensor]:
+def make_train(model: Any, strategy: tf.distribute.Strategy) -> Callable[..., Any]:
     """Returns ``train(iterator, steps)``: takes ``steps`` (scalar int32) steps in a graph loop.
 
-    It returns the ``REPORTED`` figures of every step, ``[steps, 3] float32``.
+    It returns the ``REPORTED`` figures of every step, ``[steps, 3] float32``, and what else the last step
+    reported, by name: with ``OptimizerOptions.report_gradients`` the gradients.
     """
 
-    def replica_step(batch: dict[str, tf.Tensor]) -> tf.Tensor:
+    def replica_step(batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         reported = model.optimize(batch[vocab.x], batch.get(vocab.y))
-        return tf.stack([reported[name] for name in REPORTED])
+        row = tf.stack([reported.pop(name) for name in REPORTED])
+        return row, reported
 
     @tf.function
-    def train(iterator: Any, steps: tf.Tensor) -> tf.Tensor:
+    def train(iterator: Any, steps: tf.Tensor) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         rows = tf.TensorArray(tf.float32, size=steps, element_shape=[len(REPORTED)])
+        last = {}
+        if model.options.report_gradients:
+            for variable in model.network.trainable_variables:
+                last[per_variable(vocab.gradient, variable.path)] = tf.zeros(variable.shape)
         for i in tf.range(steps):
             with tf.name_scope(vocab.optimize):
-                row = strategy.run(replica_step, args=(next(iterator),))
-            rows = rows.write(i, strategy.experimental_local_results(row)[0])
-        return rows.stack()
+                row, others = strategy.run(replica_step, args=(next(iterator),))
+            first = strategy.experimental_local_results
+            rows = rows.write(i, first(row)[0])
+            last = {**last, **{name: first(value)[0] for name, value in others.items()}}
+        return rows.stack(), last
 
     return train
 
@@ -45,13 +53,16 @@ def make_evaluate(model: Any, strategy: tf.distribute.Strategy) -> Callable[[Any
     """
 
     def replica_totals(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        return model.totals(batch[vocab.x], batch.get(vocab.y), batch[vocab.weight])
+        totals = model.totals(batch[vocab.x], batch.get(vocab.y), batch[vocab.weight])
+        replica = tf.distribute.get_replica_context()
+        if replica.num_replicas_in_sync > 1:
+            totals = replica.all_reduce(tf.distribute.ReduceOp.SUM, totals)
+        return totals
 
     @tf.function
     def batch_totals(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        return strategy.reduce(
-            tf.distribute.ReduceOp.SUM, strategy.run(replica_totals, args=(batch,)), axis=None
-        )
+        totals = strategy.run(replica_totals, args=(batch,))
+        return {n: strategy.experimental_local_results(t)[0] for n, t in totals.items()}
 
     def evaluate(batches: Any) -> dict[str, Any]:
         totals: dict[str, Any] = {}

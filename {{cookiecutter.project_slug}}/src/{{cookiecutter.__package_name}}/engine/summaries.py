@@ -18,11 +18,15 @@ _SAMPLES = 16
 class Writer:
     """Writes one event file; a tag and a step get one value."""
 
-    def __init__(self, folder: Path) -> None:
-        """Makes the event file in ``folder``, which TensorBoard shows as one run."""
+    def __init__(self, folder: Path, *, writes: bool = True) -> None:
+        """Makes the event file in ``folder``, which TensorBoard shows as one run; or none, if not ``writes``."""
         self._folder = folder
         with self._told_in_one_line():
-            self._writer = tf.summary.create_file_writer(str(folder))
+            self._writer = (
+                tf.summary.create_file_writer(str(folder))
+                if writes
+                else tf.summary.create_noop_writer()
+            )
         # One call writes many values: an eager summary takes as long as a small training step.
         self._write = tf.function(self._write_rows, reduce_retracing=True)
 
@@ -41,6 +45,12 @@ class Writer:
         if x.shape.rank == 4 and x.shape[-1] in (1, 3, 4):
             with self._told_in_one_line(), self._writer.as_default(step):
                 tf.summary.image(vocab.x, x[:_SAMPLES], max_outputs=_SAMPLES)
+
+    def histograms(self, step: int, values: Mapping[str, tf.Tensor]) -> None:
+        """Writes the distribution of each of ``values``, by tag."""
+        with self._told_in_one_line(), self._writer.as_default(step):
+            for tag, value in values.items():
+                tf.summary.histogram(tag, value)
 
     def flush(self) -> None:
         """Puts on disk what was written."""

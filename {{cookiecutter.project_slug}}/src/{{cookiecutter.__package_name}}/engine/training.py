@@ -9,27 +9,25 @@ What the folder of a run holds:
     manifest.json                what the run was made with, and what happened to it
 """
 
-import contextlib
 import dataclasses
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import filelock
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
 from ..vocab import vocab
-from . import batches, events, loop, steps
+from . import batches, loop, optimizers, steps
+from .curves import Curves
 from .dataset import Dataset
 from .errors import UserError
 from .options import LoopOptions
+from .peers import Peers
 from .progress import Progress
 from .protocols import Model
 from .saver import BEST, NEWEST, Saver, variables_of
 from .state import DataPosition, State
-from .summaries import Writer
 
 STOPPED = 42
 """Exit status of a run that a signal stopped after saving: the same command goes on."""
@@ -47,32 +45,6 @@ class Outcome:
     """Whether a signal ended it before the last step."""
 
 
-@contextlib.contextmanager
-def lock_folder(model_dir: str) -> Iterator[None]:
-    """Makes the folder of a run and holds its lock, which the system gives back however the process ends.
-
-    Raises:
-        UserError: the folder cannot be written, or another process trains in it.
-    """
-    folder = Path(model_dir)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(folder / ".lock")
-        lock.acquire(blocking=False)
-    except filelock.Timeout:
-        raise UserError(
-            f"--model_dir={model_dir}: another process trains there; wait for it or name another"
-        ) from None
-    except OSError as error:
-        raise UserError(
-            f"--model_dir={model_dir}: cannot be written ({error.strerror}); name a folder that can"
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 class Trainer:
     """One run: what it is made of, and what it does on which step."""
 
@@ -88,6 +60,7 @@ class Trainer:
         batch_size: int,
         seed: int,
         options: LoopOptions,
+        peers: Peers | None = None,
         augment: batches.Augment | None = None,
     ) -> None:
         """Restores the newest checkpoint of the run, if there is one.
@@ -103,6 +76,7 @@ class Trainer:
             batch_size: examples in a step over all devices.
             seed: the run's seed.
             options: what happens when.
+            peers: the processes that train together; None if this one trains alone.
             augment: varies training batches; see ``batches.training``.
 
         Raises:
@@ -111,13 +85,18 @@ class Trainer:
         self.folder = Path(model_dir)
         self.options = options
         self.batch_size = batch_size
+        self.model = model
+        self.strategy = strategy
+        self.peers = peers or Peers(None, 0)
         variables = variables_of(model)
-        self.saver = Saver(self.folder / NEWEST, variables)
-        self.best = Saver(self.folder / BEST, variables)
+        writes = self.peers.is_chief
+        self.saver = Saver(self.folder / NEWEST, variables, writes=writes)
+        self.best = Saver(self.folder / BEST, variables, writes=writes)
         data = DataPosition(dataset.fingerprint, train_split.examples, batch_size, seed)
         with strategy.scope():
             restored = self.saver.restore()
         self.first_step = int(model.optimizer.iterations.numpy())
+        self.peers.agree({"step": f"{self.folder} at step {self.first_step}"})
         self.resumed = restored is not None
         self.state = self._resume(restored, data) if restored else State(data)
 
@@ -131,6 +110,7 @@ class Trainer:
             seed=seed,
             first_step=self.first_step,
             data_step=self.state.data.first_step,
+            accumulate_steps=model.options.accumulate_steps,
             augment=augment,
         )
         self._samples = (
@@ -157,25 +137,33 @@ class Trainer:
         """
         last = self.options.train_steps
         logging.info("%s: training from step %d to %d", self.folder, self.first_step, last)
-        self._open_writers()
-        self.progress = Progress(self.first_step, last, self.batch_size)
+        self.curves = Curves(
+            self.folder,
+            self.first_step if self.resumed else None,
+            writes=self.peers.is_chief,
+        )
+        if self._samples is not None:
+            self.curves.samples(self._samples[vocab.x])
+        self._saved_step = self.first_step if self.resumed else -1
+        self.progress = Progress(self.first_step, last, self.batch_size, shown=self.peers.is_chief)
         save = loop.Action(
             self.options.checkpoint_every,
             self.checkpoint,
             at_end=True,
             seconds=self.options.checkpoint_seconds,
         )
+        actions = [loop.Action(self.options.evaluate_every, self.evaluate, at_end=True)]
+        if self.options.summarize_gradients:
+            actions.append(loop.Action(self.options.summary_every, self.summarize_gradients))
+        actions.append(save)  # last: it flushes what the others wrote
         with loop.stop_signals() as asked, self.progress.bar:
             step = loop.run(
                 self.take_steps,
                 first_step=self.first_step,
                 last_step=last,
                 steps_per_loop=self.options.steps_per_loop,
-                actions=[
-                    loop.Action(self.options.evaluate_every, self.evaluate, at_end=True),
-                    save,
-                ],
-                stop=lambda: asked.is_set() or self._out_of_patience(),
+                actions=actions,
+                stop=lambda: any(self.peers.gather(asked.is_set())) or self._out_of_patience(),
             )
             if self._saved_step != step:
                 self.checkpoint(step)
@@ -199,7 +187,8 @@ class Trainer:
             UserError: the loss or the gradients of a step are NaN or Inf.
         """
         began = time.monotonic()
-        rows = self._take(self._iterator, tf.constant(count)).numpy()
+        rows, self._gradients = self._take(self._iterator, tf.constant(count))
+        rows = rows.numpy()
         seconds = time.monotonic() - began
         self._refuse_nonfinite(step, rows)
         reported = dict(zip(steps.REPORTED, rows.T, strict=True))
@@ -209,52 +198,39 @@ class Trainer:
         due = taken % self.options.summary_every == 0
         if due.any():
             reported[vocab.examples_per_second] = np.full(count, rate, np.float32)
-            self.train_writer.scalars(taken[due], {k: v[due] for k, v in reported.items()})
+            self.curves.training(taken[due], {k: v[due] for k, v in reported.items()})
 
     def evaluate(self, step: int) -> None:
         """Evaluates the validation split, and saves the checkpoint apart if it is among the best."""
-        figures = self._evaluate(self._validation)
+        with self.strategy.scope(), optimizers.averaged(self.model.optimizer):
+            figures = self._evaluate(self._validation)
         scalars = {name: value for name, value in figures.items() if isinstance(value, float)}
-        self.validation_writer.scalars(
-            np.array([step]), {k: np.array([v], np.float32) for k, v in scalars.items()}
-        )
+        self.curves.evaluation(step, scalars)
         text = ", ".join(f"{name}: {value:.4f}" for name, value in scalars.items())
         logging.info("validation | step: %d, %s", step, text)
         if self.state.add_evaluation(figures[vocab.error], step, self.options.keep_best):
             self.best.save(step, self.state, [best for _, best in self.state.best])
 
+    def summarize_gradients(self, step: int) -> None:
+        """Writes histograms of the weights and of the gradients of the last step."""
+        self.curves.histograms(step, self.model.network.variables, self._gradients)
+
     def checkpoint(self, step: int) -> None:
         """Saves the run as it is after ``step`` steps; what it tells of, curves and the best, comes first."""
-        self.train_writer.flush()
-        self.validation_writer.flush()
+        self.curves.flush()
         self.saver.save(step, self.state, self.options.keep_checkpoints, after=self.best)
         self._saved_step = step
 
-    def _open_writers(self) -> None:
-        for name in ("train", "validation"):
-            events.drop_after(self.folder / name, self.first_step if self.resumed else -1)
-        self.train_writer = Writer(self.folder / "train")
-        self.validation_writer = Writer(self.folder / "validation")
-        self._saved_step = self.first_step if self.resumed else -1
-        if self._samples is not None:
-            self.train_writer.images(self._samples[vocab.x], step=0)
-
     def _resume(self, state: State, data: DataPosition) -> State:
         """Returns the state to go on from, on the data that this run is given."""
-        before = dataclasses.asdict(state.data)
-        now = dataclasses.asdict(data) | {"first_step": state.data.first_step}
-        if now == before:
-            return state
-        changes = [f"{k}: {before[k]} before, {now[k]} now" for k in now if now[k] != before[k]]
-        if not self.options.continue_on_new_data:
+        changes = state.go_on_with(data, self.first_step)
+        if changes and not self.options.continue_on_new_data:
             raise UserError(
                 f"--model_dir={self.folder}: the run was trained on other data ({'; '.join(changes)}); "
                 "give what it was trained with, or --continue_on_new_data to go on from its weights"
             )
-        logging.info("%s: goes on with new data (%s)", self.folder, "; ".join(changes))
-        state.data = dataclasses.replace(data, first_step=self.first_step)
-        if before["fingerprint"] != data.fingerprint:  # errors on another split cannot be compared
-            state.best, state.evaluations_since_best = (), 0
+        if changes:
+            logging.info("%s: goes on with new data (%s)", self.folder, "; ".join(changes))
         return state
 
     def _out_of_patience(self) -> bool:

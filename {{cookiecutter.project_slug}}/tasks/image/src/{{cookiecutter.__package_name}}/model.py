@@ -70,6 +70,7 @@ class Model(tf.Module):
         dropout_rate: float = 0.0,
         optimizer: OptimizerOptions | None = None,
         trainable: str = "",
+        class_weights: Sequence[float] | None = None,
         seed: int = 0,
     ) -> None:
         """Makes the network and its optimizer, in the current distribution strategy.
@@ -82,11 +83,13 @@ class Model(tf.Module):
             dropout_rate: share of activations dropped in training.
             optimizer: how gradients become updates.
             trainable: regular expression for the paths of the variables to train; empty trains all.
+            class_weights: what the loss of an example of each class counts in training; None: all alike.
             seed: decides the initial weights and every draw in training.
         """
         super().__init__(name="model")
         keras.utils.set_random_seed(seed)
         self.seed = seed
+        self.class_weights = class_weights
         self.options = optimizer or OptimizerOptions()
         self.network = network(
             image_shape, classes, mean=mean, stddev=stddev, dropout_rate=dropout_rate
@@ -95,9 +98,19 @@ class Model(tf.Module):
         self.optimizer = optimizers.build(self.options, self.network.trainable_variables)
 
     @classmethod
-    def for_dataset(cls, dataset: Dataset, **arguments: Any) -> "Model":
-        """Makes a model for the images and classes of ``dataset``; ``arguments`` go to the constructor."""
+    def for_dataset(
+        cls, dataset: Dataset, *, class_weights: bool = False, **arguments: Any
+    ) -> "Model":
+        """Makes a model for the images and classes of ``dataset``.
+
+        Args:
+            dataset: gives shapes, classes and statistics.
+            class_weights: let all classes count alike in training, however many examples each has.
+            arguments: go to the constructor.
+        """
+        weights = dataset.statistics["class_weights"] if class_weights else None
         return cls(
+            class_weights=weights,
             image_shape=dataset.features[vocab.x].shape,
             classes=len(dataset.classes),
             mean=dataset.statistics["mean"],
@@ -123,6 +136,8 @@ class Model(tf.Module):
             training: whether dropout and batch normalisation do what they do in training.
         """
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, self._logits(x, training))
+        if training and self.class_weights is not None:
+            losses *= tf.gather(tf.constant(self.class_weights, tf.float32), y)
         return tf.identity(losses, name=vocab.loss)
 
     def optimize(self, x: tf.Tensor, y: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
@@ -133,8 +148,8 @@ class Model(tf.Module):
             y,
             network=self.network,
             optimizer=self.optimizer,
+            options=self.options,
             seed=self.seed,
-            clip_norm=self.options.clip_norm,
         )
 
     def totals(self, x: tf.Tensor, y: tf.Tensor, weight: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -1,0 +1,235 @@
+"""The processes that train together: they meet, exchange small values and notice when one of them is gone.
+
+TensorFlow's own collectives wait for a worker that never comes, and report one that died by the name of an
+operation. So the workers meet first, at the chief's address, and keep those connections: one that closes, or is
+silent for too long, ends every process with a line that names the worker. Values go round through the chief:
+settings that have to agree, and whether somebody was asked to stop.
+"""
+
+import contextlib
+import json
+import os
+import queue
+import socket
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from .cluster import Cluster
+from .errors import UserError
+
+_RETRY_SECONDS = 0.2
+_AGAIN = "start all workers again to go on"
+_BEATS = 5  # signs of life in the time after which silence means death
+
+
+class Peers:
+    """This process and those that train with it; alone if there is no cluster."""
+
+    def __init__(self, cluster: Cluster | None, timeout: float) -> None:
+        """Meets the others.
+
+        Args:
+            cluster: who trains together.
+            timeout: seconds after which one that has not arrived, or is silent, counts as dead.
+
+        Raises:
+            UserError: one did not arrive, an address cannot be used, or two say that they are the same worker.
+        """
+        self._cluster = cluster or Cluster(("",), 0)
+        self._timeout = timeout
+        self._links: dict[int, _Link] = {}
+        self._leaving = False
+        if cluster is None:
+            return
+        deadline = time.monotonic() + timeout
+        with _listen(cluster) as server:
+            if self.is_chief:
+                self._welcome(server, deadline)
+        if not self.is_chief:
+            self._links[0] = self._join(deadline)
+        for index in self._links:
+            threading.Thread(target=self._hear, args=(index,), daemon=True).start()
+        threading.Thread(target=self._beat, daemon=True).start()
+        self.gather(None)
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this is the process that writes what one has to write."""
+        return self._cluster.index == 0
+
+    def gather(self, value: Any) -> list[Any]:
+        """Returns the values of all workers, by their numbers, once all have called this.
+
+        Args:
+            value: something that JSON can hold.
+        """
+        if not self.is_chief:
+            self._links[0].send({"value": value})
+            return list(self._links[0].values.get())
+        values = [value, *(self._links[i].values.get() for i in sorted(self._links))]
+        for link in self._links.values():
+            link.send({"value": values})
+        return values
+
+    def agree(self, settings: Mapping[str, str]) -> None:
+        """Checks that all workers have the same settings.
+
+        Args:
+            settings: by name, as a message can say them: "worker 1 has ...".
+
+        Raises:
+            UserError: they have not; every worker gets the same message.
+        """
+        first, *others = self.gather(dict(settings))
+        for index, other in enumerate(others, start=1):
+            for name in first.keys() | other.keys():
+                if first.get(name) != other.get(name):
+                    raise UserError(
+                        f"{self._cluster.name(index)} has {other.get(name)}, {self._cluster.name(0)} has "
+                        f"{first.get(name)}: start all with the same"
+                    )
+
+    def __enter__(self) -> Self:
+        """Returns itself; leaving tells the others why."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leaves together with the others, or tells them what went wrong here."""
+        if error is None:
+            self.gather(None)  # the chief may still be saving
+        elif self._links and not isinstance(error, UserError):
+            # TensorFlow tells of a lost worker in its own words, perhaps before the connection does.
+            time.sleep(min(self._timeout, 2.0))
+        self._leaving = True
+        message = {"leave": True} if error is None else {"failed": str(error)}
+        for link in self._links.values():
+            with contextlib.suppress(OSError):
+                link.send(message)
+
+    def _welcome(self, server: socket.socket, deadline: float) -> None:
+        missing = set(range(1, len(self._cluster.workers)))
+        while missing:
+            server.settimeout(max(0.001, deadline - time.monotonic()))
+            try:
+                connection, _ = server.accept()
+                link = _Link(connection, self._timeout)
+                index = link.hear().get("worker")
+            except TimeoutError:
+                if time.monotonic() < deadline:
+                    continue  # somebody who connected and said nothing
+                raise self._absent(min(missing)) from None
+            except (OSError, ValueError, AttributeError):
+                continue  # not one of us
+            if index not in missing:
+                problem = f"two processes say that they are worker {index}"
+                link.send({"failed": problem})
+                raise self._give_up(problem)
+            missing.remove(index)
+            self._links[index] = link
+
+    def _join(self, deadline: float) -> "_Link":
+        host, _, port = self._cluster.workers[0].rpartition(":")
+        while True:
+            try:
+                connection = socket.create_connection(
+                    (host.strip("[]"), int(port)), max(0.001, deadline - time.monotonic())
+                )
+                link = _Link(connection, self._timeout)
+                link.send({"worker": self._cluster.index})
+                return link
+            except OSError:
+                if time.monotonic() + _RETRY_SECONDS > deadline:
+                    raise self._absent(0) from None
+                time.sleep(_RETRY_SECONDS)
+
+    def _absent(self, index: int) -> UserError:
+        return self._give_up(
+            f"{self._cluster.name(index)} did not arrive within {self._timeout:g} s "
+            "(--cluster_timeout); see that it was started and that its address can be reached"
+        )
+
+    def _give_up(self, problem: str) -> UserError:
+        for link in self._links.values():
+            with contextlib.suppress(OSError):
+                link.send({"failed": problem})
+        return UserError(problem)
+
+    def _hear(self, index: int) -> None:
+        """Takes in what a worker sends until it leaves; ends this process if it is lost or failed."""
+        link = self._links[index]
+        while True:
+            try:
+                message = link.hear()
+            except TimeoutError:
+                return self._end(f"was silent for {self._timeout:g} s; {_AGAIN}", index)
+            except (OSError, ValueError):
+                return self._end(f"ended; {_AGAIN}", index)
+            if "value" in message:
+                link.values.put(message["value"])
+            elif "failed" in message:
+                return self._end(f"failed: {message['failed']}", index)
+            elif "leave" in message:
+                return None
+
+    def _end(self, what: str, index: int) -> None:
+        if self._leaving:
+            return
+        self._leaving = True
+        problem = f"{self._cluster.name(index)} {what}"
+        for link in self._links.values():
+            with contextlib.suppress(OSError):
+                link.send({"failed": problem})
+        print(f"error: {problem}", file=sys.stderr, flush=True)
+        # The main thread may be waiting in a collective for ever. What it was saving is beside the last good
+        # checkpoint, as after a kill.
+        os._exit(1)
+
+    def _beat(self) -> None:
+        while not self._leaving:
+            for link in self._links.values():
+                with contextlib.suppress(OSError):
+                    link.send({})
+            time.sleep(self._timeout / _BEATS)
+
+
+class _Link:
+    """A connection that carries one JSON object a line."""
+
+    def __init__(self, connection: socket.socket, timeout: float) -> None:
+        connection.settimeout(timeout)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connection = connection
+        self._lines = connection.makefile("r", encoding="utf-8")
+        self._sending = threading.Lock()
+        self.values: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        with self._sending:
+            self._connection.sendall(json.dumps(message).encode() + b"\n")
+
+    def hear(self) -> dict[str, Any]:
+        line = self._lines.readline()
+        if not line.endswith("\n"):
+            raise OSError("closed")
+        return dict(json.loads(line))
+
+
+def _listen(cluster: Cluster) -> socket.socket:
+    """Takes the port of this worker, where TensorFlow will listen once all have met."""
+    port = int(cluster.workers[cluster.index].rpartition(":")[2])
+    try:
+        return socket.create_server(("", port), backlog=len(cluster.workers))
+    except OSError as error:
+        raise UserError(
+            f"{cluster.name(cluster.index)}: port {port} cannot be used on this machine "
+            f"({error.strerror}); end what uses it or give the worker another"
+        ) from None
