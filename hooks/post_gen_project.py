@@ -42,13 +42,13 @@ def choose_ci(project: Path, ci: str) -> None:
 
 
 def record_engine(project: Path, package: str) -> None:
-    """Write the digest of every file of the engine to where `conventions/engine_edits.py` looks for it."""
+    """Write the digest of every file of the engine to where `template/engine_edits.py` looks for it."""
     engine = project / "src" / package / "engine"
     lines = [
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(engine).as_posix()}\n"
         for path in sorted(engine.rglob("*.py"))
     ]
-    (project / "conventions" / "engine.sha256").write_bytes("".join(lines).encode())
+    (project / "template" / "engine.sha256").write_bytes("".join(lines).encode())
 
 
 def next_commands(answers: dict[str, str]) -> str:

@@ -72,6 +72,15 @@ def git_repository(folder: Path) -> Path:
     return folder
 
 
+def commit(folder: Path, message: str) -> None:
+    """Commit everything in a git repository, past its hooks; there may be nothing to commit."""
+    who = ("user.name=Test", "user.email=test@example.com", "commit.gpgsign=false")
+    settings = [part for setting in who for part in ("-c", setting)]
+    run("git", "add", "--all", folder=folder)
+    options = ("--quiet", "--allow-empty", "--no-verify", f"--message={message}")
+    run("git", *settings, "commit", *options, folder=folder)
+
+
 @dataclass(frozen=True)
 class BakedProject:
     """A generated project and the answers that it was generated with."""

@@ -15,8 +15,6 @@ FILES = """
 LICENSE
 README.md
 conventions/README.md
-conventions/engine.sha256
-conventions/engine_edits.py
 conventions/clip-after-reduction.md
 conventions/flags-bounded-and-documented.md
 conventions/flags-defined-in-flags.md
@@ -100,6 +98,9 @@ src/PACKAGE/prepare.py
 src/PACKAGE/sources.py
 src/PACKAGE/train.py
 src/PACKAGE/vocab.py
+template/engine.sha256
+template/engine_edits.py
+template/update.py
 tests/comparing.py
 tests/conftest.py
 tests/engine/test_batches.py

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Bake, BakedProject, Result, git_repository, run
+from conftest import REPOSITORY, Bake, BakedProject, Result, commit, git_repository, run
 
 pytestmark = pytest.mark.slow
 
@@ -30,15 +30,7 @@ def in_shell(command: str, folder: Path) -> Result:
 def clone(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a clone of this repository, as it would be committed now."""
     git_repository(template)
-    who = (
-        "-c",
-        "user.name=Test",
-        "-c",
-        "user.email=test@example.com",
-        "-c",
-        "commit.gpgsign=false",
-    )
-    run("git", *who, "commit", "--quiet", "--allow-empty", "--message=Template", folder=template)
+    commit(template, "Template")
     folder = tmp_path_factory.mktemp("clone")
     run("git", "clone", "--quiet", template, "tf-template", folder=folder)
     return folder / "tf-template"

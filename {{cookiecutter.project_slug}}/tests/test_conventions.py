@@ -128,35 +128,36 @@ def test_the_model_has_the_methods_that_the_engine_calls():
     assert set(protocols.Model.__annotations__) <= set(vars(model))
 
 
-def engine_edits(conventions):
-    done = subprocess.run(
-        [sys.executable, str(conventions / "engine_edits.py")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout.splitlines()
+@pytest.fixture
+def copied(tmp_path):
+    """A copy of engine/ with the script that looks for edits, and what it says before there are any."""
+    script = shutil.copytree(ROOT / "template", tmp_path / "template") / "engine_edits.py"
+    engine = shutil.copytree(PACKAGE / "engine", tmp_path / "src" / "package" / "engine")
+
+    def edits():
+        done = subprocess.run(
+            [sys.executable, str(script)], capture_output=True, text=True, check=False
+        )
+        return done.returncode, set(done.stdout.splitlines())
+
+    return engine, edits, edits()
 
 
-def test_what_was_edited_in_the_engine_is_told(tmp_path):
-    """Of a copy; your own engine may be edited, and an update of the template then has to be merged there."""
-    conventions = Path(shutil.copytree(PAGES, tmp_path / "conventions"))
-    engine = Path(shutil.copytree(PACKAGE / "engine", tmp_path / "src" / "package" / "engine"))
-    before = engine_edits(conventions)[1]
+def test_what_was_edited_in_the_engine_is_told(copied):
+    """Your own engine may be edited; then updates of the template have to be merged there."""
+    engine, edits, (_, before) = copied
     (engine / "loop.py").write_text("# ours now\n")
     (engine / "random.py").unlink()
     (engine / "ours.py").write_text("")
-    status, lines = engine_edits(conventions)
-    assert status == 1
+    status, lines = edits()
     expected = {"edited: engine/loop.py", "deleted: engine/random.py", "added: engine/ours.py"}
-    assert expected <= set(lines)
-    assert set(lines) - expected <= set(before)
+    assert status == 1
+    assert expected <= lines
+    assert lines - expected <= before
 
 
-def test_line_ends_are_no_edit(tmp_path):
-    conventions = Path(shutil.copytree(PAGES, tmp_path / "conventions"))
-    engine = Path(shutil.copytree(PACKAGE / "engine", tmp_path / "src" / "package" / "engine"))
-    before = engine_edits(conventions)
+def test_line_ends_are_no_edit(copied):
+    engine, edits, before = copied
     for path in engine.rglob("*.py"):
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    assert engine_edits(conventions) == before
+    assert edits() == before

@@ -1,4 +1,4 @@
-"""Says which files of engine/ are not as the template made them: ``uv run python conventions/engine_edits.py``.
+"""Says which files of engine/ are not as the template made them: ``uv run python template/engine_edits.py``.
 
 The digests in ``engine.sha256`` come with the project and with each update of the template.
 """
@@ -7,7 +7,7 @@ import hashlib
 import sys
 from pathlib import Path
 
-CONVENTIONS = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parent
 
 
 def digest(path: Path) -> str:
@@ -15,10 +15,10 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
 
 
-def edits(conventions: Path = CONVENTIONS) -> list[str]:
+def edits() -> list[str]:
     """Returns a line for each file of the engine that was edited, deleted or added."""
-    (engine,) = conventions.parent.glob("src/*/engine")
-    lines = (conventions / "engine.sha256").read_text(encoding="utf-8").splitlines()
+    (engine,) = HERE.parent.glob("src/*/engine")
+    lines = (HERE / "engine.sha256").read_text(encoding="utf-8").splitlines()
     made = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     found = {path.relative_to(engine).as_posix(): path for path in engine.rglob("*.py")}
     return [

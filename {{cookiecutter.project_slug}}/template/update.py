@@ -1,0 +1,65 @@
+"""Takes the newest version of the template, or one of its tags: ``uv run template/update.py [--checkout=v1.2.0]``.
+
+This is ``cruft update``, prepared so that git can merge. Git merges three versions of a file: yours, the template's new
+one and what both came from. The last is not in your repository once you edited the file, and then git can only apply a
+patch, which fails where a line near yours changed. So the template's old version is stored first, as objects of git.
+"""
+
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["cruft==2.16.0"]
+# ///
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[1]
+
+
+def git(*arguments: str, stdin: str | None = None) -> str:
+    """Runs git in the project and returns what it prints."""
+    return subprocess.run(
+        ["git", *arguments], cwd=PROJECT, input=stdin, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+
+
+def store_old_version() -> None:
+    """Stores every file, as the template made it the last time, as an object of git."""
+    from cookiecutter.main import cookiecutter
+
+    state = json.loads((PROJECT / ".cruft.json").read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as folder:
+        repository = Path(folder) / "repository"
+        git("clone", "--quiet", state["template"], str(repository))
+        git("-C", str(repository), "checkout", "--quiet", state["commit"])
+        made = cookiecutter(
+            str(repository / (state["directory"] or "")),
+            no_input=True,
+            extra_context=state["context"]["cookiecutter"],
+            output_dir=str(Path(folder) / "made"),
+            default_config={"replay_dir": folder, "cookiecutters_dir": folder},
+        )
+        files = [str(path) for path in Path(made).rglob("*") if path.is_file()]
+        git("hash-object", "-w", "--stdin-paths", stdin="\n".join(files))
+
+
+def main() -> int:
+    """Updates the project; returns 1 if something is left to merge by hand."""
+    if git("status", "--porcelain"):
+        print("error: the project has changes; commit them first, so that the update stands alone")
+        return 1
+    store_old_version()
+    update = ["cruft", "update", "--skip-apply-ask", "--refresh-private-variables"]
+    subprocess.run([sys.executable, "-m", *update, *sys.argv[1:]], cwd=PROJECT, check=True)
+    conflicts = git("diff", "--name-only", "--diff-filter=U").split()
+    rejected = [path.relative_to(PROJECT).as_posix() for path in PROJECT.rglob("*.rej")]
+    for path in (*conflicts, *rejected):
+        print(f"to merge by hand: {path}")
+    return int(bool(conflicts or rejected))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
