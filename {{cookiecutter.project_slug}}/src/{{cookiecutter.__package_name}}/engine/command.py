@@ -44,19 +44,19 @@ def run(main: Callable[[Sequence[str]], int | None], key_flags: Sequence[flags.F
             _refuse_foreign(arguments, key_flags)
             return main(arguments)
         except UserError as error:
-            return _fail(str(error))
+            return fail(str(error))
         except KeyboardInterrupt:
             return _INTERRUPTED
         except OSError as error:
             if error.filename is None:
                 raise
-            return _fail(f"{error.filename}: {error.strerror}")
+            return fail(f"{error.filename}: {error.strerror}")
         except Exception as error:
             # TensorFlow wraps what is raised while it reads a batch, and keeps the text only.
             inside = re.search(r"\bUserError: (.*)", str(error))
             if inside is None:
                 raise
-            return _fail(inside[1])
+            return fail(inside[1])
 
     app.run(guarded, argv=given)
 
@@ -174,10 +174,12 @@ def _refuse_foreign(arguments: Sequence[str], key_flags: Sequence[flags.FlagHold
             raise UserError(f"--{flag.name} is not a flag of this command; see --help")
 
 
-def _fail(message: str) -> int:
+def fail(message: str) -> int:
+    """Prints an error in one line on standard error; returns the exit status of any error."""
     # A name or an exception's text may hold line breaks, and TensorFlow's the names of its own parts.
     line = " ".join(message.splitlines())
-    print("error:", re.sub(r"\{\{.*?\}\} | \[Op:\w+\]( name:)? ?", "", line), file=sys.stderr)
+    line = re.sub(r"\{\{.*?\}\} | \[Op:\w+\]( name:)? ?", "", line)
+    print(f"error: {line}", file=sys.stderr, flush=True)
     return 1
 
 

@@ -11,13 +11,13 @@ import json
 import os
 import queue
 import socket
-import sys
 import threading
 import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from . import command
 from .cluster import Cluster
 from .errors import UserError
 
@@ -188,10 +188,9 @@ class Peers:
         for link in self._links.values():
             with contextlib.suppress(OSError):
                 link.send({"failed": problem})
-        print(f"error: {problem}", file=sys.stderr, flush=True)
         # The main thread may be waiting in a collective for ever. What it was saving is beside the last good
         # checkpoint, as after a kill.
-        os._exit(1)
+        os._exit(command.fail(problem))
 
     def _beat(self) -> None:
         while not self._leaving:

@@ -7,6 +7,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from .options import OptimizerOptions
+
 
 class Model(Protocol):
     """A model that the engine can train, judge and save."""
@@ -16,6 +18,9 @@ class Model(Protocol):
 
     optimizer: keras.optimizers.Optimizer
     """Made by ``optimizers.build`` for the network's trainable variables; counts the steps."""
+
+    options: OptimizerOptions
+    """How gradients become updates."""
 
     def inference(self, x: tf.Tensor) -> Any:
         """Returns what the model predicts from ``x``, ``[batch, ...]``."""

@@ -11,11 +11,12 @@ import numpy as np
 import tensorflow as tf
 
 from ..vocab import per_variable, vocab
+from .protocols import Model
 
 REPORTED = (vocab.loss, vocab.gradient_norm, vocab.learning_rate)
 
 
-def make_train(model: Any, strategy: tf.distribute.Strategy) -> Callable[..., Any]:
+def make_train(model: Model, strategy: tf.distribute.Strategy) -> Callable[..., Any]:
     """Returns ``train(iterator, steps)``: takes ``steps`` (scalar int32) steps in a graph loop.
 
     It returns the ``REPORTED`` figures of every step, ``[steps, 3] float32``, and what else the last step
@@ -45,7 +46,9 @@ def make_train(model: Any, strategy: tf.distribute.Strategy) -> Callable[..., An
     return train
 
 
-def make_evaluate(model: Any, strategy: tf.distribute.Strategy) -> Callable[[Any], dict[str, Any]]:
+def make_evaluate(
+    model: Model, strategy: tf.distribute.Strategy
+) -> Callable[[Any], dict[str, Any]]:
     """Returns ``evaluate(batches)``: the model's figures over all batches of a split.
 
     Sums and counts are added up, over replicas and batches, and divided at the end: a mean of means would
