@@ -84,7 +84,7 @@ LOG_SECONDS = (
 NEW_FLAG = {
     "flags.py": [
         ("CONTINUE_ON_NEW_DATA = flags.", f"{LOG_SECONDS}CONTINUE_ON_NEW_DATA = flags."),
-        (", CONTINUE_ON_NEW_DATA)", ", CONTINUE_ON_NEW_DATA, LOG_SECONDS)"),
+        ("    *(WARM_START_FROM,", "    LOG_SECONDS,\n    *(WARM_START_FROM,"),
         (
             "continue_on_new_data=CONTINUE_ON_NEW_DATA.value,",
             "continue_on_new_data=CONTINUE_ON_NEW_DATA.value,\n        log_seconds=LOG_SECONDS.value,",

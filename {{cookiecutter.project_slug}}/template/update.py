@@ -28,21 +28,22 @@ def git(*arguments: str, stdin: str | None = None) -> str:
 
 def store_old_version() -> None:
     """Stores every file, as the template made it the last time, as an object of git."""
-    from cookiecutter.main import cookiecutter
-
     state = json.loads((PROJECT / ".cruft.json").read_text(encoding="utf-8"))
-    with tempfile.TemporaryDirectory() as folder:
-        repository = Path(folder) / "repository"
+    with tempfile.TemporaryDirectory() as name:
+        repository, made, answers = (
+            Path(name) / part for part in ("template", "made", "answers.json")
+        )
         git("clone", "--quiet", state["template"], str(repository))
         git("-C", str(repository), "checkout", "--quiet", state["commit"])
-        made = cookiecutter(
-            str(repository / (state["directory"] or "")),
-            no_input=True,
-            extra_context=state["context"]["cookiecutter"],
-            output_dir=str(Path(folder) / "made"),
-            default_config={"replay_dir": folder, "cookiecutters_dir": folder},
+        answers.write_text(json.dumps(state["context"]), encoding="utf-8")
+        source = repository / (state["directory"] or "")
+        options = ["--replay-file", str(answers), "--output-dir", str(made)]
+        subprocess.run(
+            [sys.executable, "-m", "cookiecutter", str(source), *options],
+            stdout=subprocess.DEVNULL,
+            check=True,
         )
-        files = [str(path) for path in Path(made).rglob("*") if path.is_file()]
+        files = [str(path) for path in made.rglob("*") if path.is_file()]
         git("hash-object", "-w", "--stdin-paths", stdin="\n".join(files))
 
 
