@@ -42,12 +42,13 @@ STANDARD_LIBRARY_OF_OTHER_VERSIONS = frozenset(
 )
 # What the generated project installs, by the name of the distribution and of the module.
 DEPENDENCIES = frozenset(
-    "absl absl_py astunparse certifi charset_normalizer codespell codespell_lib cuda filelock flatbuffers gast google "
-    "google_crc32c google_pasta grpc grpcio h5py hatchling idna jinja2 joblib keras libclang markdown markdown_it_py "
-    "markupsafe mdurl ml_dtypes mypy mypy_extensions namex numpy nvidia opt_einsum optree packaging pasta pil pillow "
-    "pip pre_commit pre_commit_hooks protobuf pygments pytest requests rich ruff scikit_learn scipy setuptools six "
-    "sklearn tensorboard tensorboard_data_server tensorflow termcolor threadpoolctl tqdm typing_extensions tzdata "
-    "urllib3 uv werkzeug wheel wrapt yaml".split()
+    "absl absl_py astunparse certifi charset_normalizer codespell codespell_lib contourpy cuda cycler dateutil "
+    "filelock flatbuffers fonttools gast google google_crc32c google_pasta grpc grpcio h5py hatchling idna "
+    "jinja2 joblib keras kiwisolver libclang markdown markdown_it_py markupsafe matplotlib mdurl ml_dtypes mypy "
+    "mypy_extensions namex numpy nvidia opt_einsum optree packaging pasta pil pillow pip pre_commit "
+    "pre_commit_hooks protobuf pygments pyparsing pytest python_dateutil requests rich ruff scikit_learn scipy "
+    "setuptools six sklearn tabulate tensorboard tensorboard_data_server tensorflow termcolor threadpoolctl "
+    "tqdm typing_extensions tzdata urllib3 uv werkzeug wheel wrapt yaml".split()
 )
 # The modules in tests/ are imported by their plain names.
 PROJECT_FOLDERS = frozenset(

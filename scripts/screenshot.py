@@ -1,81 +1,41 @@
-"""Take the README's picture of TensorBoard on the project that quickstart.py trained.
+"""Take the pictures in README.md of the project that quickstart.py trained: uv run python scripts/screenshot.py.
 
-Needs Debian's `chromium`. python3 scripts/screenshot.py [--output=docs/tensorboard.png]
+Needs Debian's `chromium`.
 """
 
 import argparse
-import shutil
-import socket
-import subprocess
 import sys
-import tempfile
-import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
+import browser
 import environment
 
 PROJECT = environment.BUILD / "digit-classifier"
-START_SECONDS = 120
-TAGS = "loss%7Cerror%7Clearning_rate%7Cgradient_norm"
-# Virtual time runs as fast as the page allows: this is an upper bound for its requests and drawing.
-PAGE_MILLISECONDS = 60_000
+TAGS = ("loss", "error", "learning_rate", "gradient_norm", "examples_per_second", "confusion")
+
+
+def take(project: Path, folder: Path) -> list[Path]:
+    """Write the pictures of a project's runs into `folder`, and return them."""
+    board, report = folder / "tensorboard.png", folder / "report.png"
+    with browser.watched(width=1600, height=900) as seen, browser.tensorboard(project) as address:
+        browser.show_curves(seen.page, address, *TAGS)
+        seen.page.screenshot(path=board)
+        seen.page.goto((project / "runs" / "baseline" / "report.html").resolve().as_uri())
+        seen.page.set_viewport_size({"width": 1200, "height": 1500})
+        seen.page.screenshot(path=report)
+    return [board, report]
 
 
 def main() -> None:
-    """Start TensorBoard, let a headless browser draw it, and stop it."""
+    """Write the pictures of the default project."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, default=Path("docs/tensorboard.png"))
-    output = parser.parse_args().output.resolve()
-    browser = shutil.which("chromium")
-    if browser is None:
-        sys.exit("error: no chromium; install Debian's package: apt-get install chromium")
-    if not (PROJECT / "runs" / "baseline").is_dir():
-        sys.exit(f"error: no run in {PROJECT}; first: python3 scripts/quickstart.py")
-    uv = environment.install_uv()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    board = subprocess.Popen(
-        [uv, "run", "tensorboard", "--logdir=runs", "--host=127.0.0.1", f"--port={port}"],
-        cwd=PROJECT,
-        env=environment.clean_environment(uv),
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        address = f"http://127.0.0.1:{port}/"
-        wait_for(address)
-        with tempfile.TemporaryDirectory() as profile:
-            take(browser, f"{address}#scalars&tagFilter={TAGS}", output, profile)
-    finally:
-        board.terminate()
-        board.wait()
-
-
-def wait_for(address: str) -> None:
-    """Return when something answers at `address`."""
-    end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end:
-        try:
-            urllib.request.urlopen(address, timeout=5).close()
-            return
-        except (urllib.error.URLError, TimeoutError):
-            time.sleep(1)
-    sys.exit(f"error: TensorBoard did not answer within {START_SECONDS} s")
-
-
-def take(browser: str, address: str, output: Path, profile: str) -> None:
-    """Draw `address` into the PNG `output`, with a browser that asks nobody else."""
-    environment.run(
-        [
-            *(browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
-            *("--disable-quic", "--disable-sync", "--disable-background-networking"),
-            *("--disable-component-update", "--no-first-run", f"--user-data-dir={profile}"),
-            *("--window-size=1760,480", f"--virtual-time-budget={PAGE_MILLISECONDS}"),
-            *(f"--screenshot={output}", address),
-        ]
-    )
+    parser.add_argument("--project", type=Path, default=PROJECT)
+    parser.add_argument("--output", type=Path, default=environment.REPOSITORY / "docs")
+    arguments = parser.parse_args()
+    if not (arguments.project / "runs" / "baseline" / "report.html").exists():
+        sys.exit(f"error: no run in {arguments.project}; first: python3 scripts/quickstart.py")
+    for picture in take(arguments.project, arguments.output):
+        print(picture)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,9 @@ SHORTEST_SLUG = "a"
 LONGEST_SLUG = "an-unusually-long-name-of-a-project-of-4"
 
 Result = subprocess.CompletedProcess[str]
+
+SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def clean_environment() -> dict[str, str]:
@@ -177,3 +181,33 @@ def fresh(bake: Bake) -> Bake:
 def default_project(fresh: Bake) -> BakedProject:
     """Return the default project in its own environment, shared by the slow tests."""
     return fresh()
+
+
+def commands(readme: str, section: str) -> list[str]:
+    """Return the commands in a section of the generated README, without comments."""
+    text = dict(SECTION.findall(readme))[section]
+    lines = "".join(BLOCK.findall(text)).splitlines()
+    return [line.partition(" #")[0].rstrip() for line in lines if line]
+
+
+def last_json(result: Result) -> dict[str, Any]:
+    """Return the last line that a command printed."""
+    value: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
+    return value
+
+
+def in_shell(project: BakedProject, command: str) -> Result:
+    """Run a command in a project's folder, as it stands in a README."""
+    return run("bash", "-euo", "pipefail", "-c", command, folder=project.path)
+
+
+@pytest.fixture(scope="session")
+def quick_start(default_project: BakedProject) -> dict[str, Result]:
+    """Run the quick start of the generated README, word for word."""
+    quick = commands(default_project.read("README.md"), "Quick start")
+    assert len([command for command in quick if "tensorboard" not in command]) <= 4
+    return {
+        command: in_shell(default_project, command)
+        for command in quick
+        if "tensorboard" not in command
+    }

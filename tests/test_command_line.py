@@ -8,15 +8,12 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
-from conftest import BakedProject, Result, clean_environment, run
+from conftest import BakedProject, Result, clean_environment, commands, in_shell, last_json, run
 
 pytestmark = pytest.mark.slow
 
-SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PHOTOS = """
 from pathlib import Path
 import numpy as np
@@ -30,34 +27,6 @@ for name, mode, kind in [("cat", "L", "png"), ("dog", "RGB", "jpg"), ("owl", "RG
         values = pixels.integers(0, 255, (size[1], size[0], 4), dtype=np.uint8)
         Image.fromarray(values, "RGBA").convert(mode).save(folder / f"{n}.{kind}")
 """
-
-
-def commands(readme: str, section: str) -> list[str]:
-    """Return the commands in a section of the generated README, without comments."""
-    text = dict(SECTION.findall(readme))[section]
-    lines = "".join(BLOCK.findall(text)).splitlines()
-    return [line.partition(" #")[0].rstrip() for line in lines if line]
-
-
-def last_json(result: Result) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(result.stdout.splitlines()[-1])
-    return value
-
-
-def in_shell(project: BakedProject, command: str) -> Result:
-    return run("bash", "-euo", "pipefail", "-c", command, folder=project.path)
-
-
-@pytest.fixture(scope="module")
-def quick_start(default_project: BakedProject) -> dict[str, Result]:
-    """Run the quick start of the generated README, word for word."""
-    quick = commands(default_project.read("README.md"), "Quick start")
-    assert len([command for command in quick if "tensorboard" not in command]) <= 4
-    return {
-        command: in_shell(default_project, command)
-        for command in quick
-        if "tensorboard" not in command
-    }
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def run_python():
 
 @pytest.fixture(scope="session")
 def run_command(run_python):
-    """Runs `train`, `evaluate` or `prepare` in a process of its own."""
+    """Runs a command of the project in a process of its own."""
 
     def run(name, *arguments, cwd=None):
         return run_python("-m", f"{PACKAGE}.{name}", *arguments, cwd=cwd)

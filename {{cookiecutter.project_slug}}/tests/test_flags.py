@@ -8,7 +8,10 @@ from absl import flags as absl_flags
 from {{ cookiecutter.__package_name }} import flags
 from {{ cookiecutter.__package_name }}.engine import options
 
-COMMANDS = {"prepare": flags.PREPARE, "train": flags.TRAIN, "evaluate": flags.EVALUATE}
+COMMANDS = {
+    name: getattr(flags, name.upper())
+    for name in ("prepare", "train", "evaluate", "predict", "export")
+}
 HOLDERS = {
     name: holder
     for name, holder in vars(flags).items()
@@ -75,7 +78,13 @@ REJECTED = [
     *("keep_best=0", "optimizer=magic", "learning_rate_schedule=steps", "devices=tpu"),
     *("devices=cpu:0", "devices=gpu:", "augment=perhaps", "learning_rate=nan", "epochs=nan"),
     *("learning_rate=inf", "dropout_rate=nan", "batch_size=99999999999999999999"),
-    *("summary_every=100000000000000000000", "learning_rate=1e39", "warm_start_from="),
+    *(
+        "summary_every=100000000000000000000",
+        "profile_steps=5",
+        "profile_steps=20,10",
+        "learning_rate=1e39",
+        "warm_start_from=",
+    ),
 ]
 
 
@@ -109,6 +118,12 @@ def test_devices_are_given_in_one_of_these_forms(value):
     assert all(
         validator.verify(absl_flags.FLAGS) is None for validator in FLAGS["devices"].validators
     )
+
+
+def test_predictions_are_written_as_a_table_or_as_lines_of_json(command_line):
+    done = command_line("predict", "--output=predictions.txt")
+    assert done.status == 1
+    assert "--output=predictions.txt: must end in .csv or .jsonl" in done.err.splitlines()[0]
 
 
 def test_steps_and_epochs_cannot_both_be_given(command_line):

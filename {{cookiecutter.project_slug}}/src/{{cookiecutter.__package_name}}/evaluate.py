@@ -1,38 +1,95 @@
 """Evaluates a trained model: ``python -m <package>.evaluate --model_dir=runs/baseline --split=test``."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from . import flags
 from .engine import command
+from .engine.errors import UserError
 from .vocab import vocab
+
+if TYPE_CHECKING:
+    from .engine.mistakes import Mistakes
 
 
 def main(_: Sequence[str]) -> None:
-    """Evaluates, writes ``evaluation-<split>.json`` into the run and prints the figures."""
+    """Evaluates, writes figures, pictures and the report into the run, and prints the figures."""
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
-    from .engine import batches, placement, saver, steps
+    from .engine import batches, mistakes, placement, report, saver, steps, tables
     from .engine import dataset as datasets
     from .engine.files import to_json, write_text
     from .model import Model
 
     model_dir, split = flags.MODEL_DIR.value, flags.SPLIT.value
+    run, batch_size = Path(model_dir), flags.BATCH_SIZE.value
     command.read_flags_of_run(model_dir)
+    others = {other: _evaluated(Path(other), split) for other in flags.COMPARE.value}
     dataset = datasets.load(flags.DATA_DIR.value)
     strategy = placement.strategy(flags.placement_options())
     with strategy.scope():
         model = Model.for_dataset(dataset)
         saver.restore_run(model_dir, model, best=flags.CHECKPOINT.value == "best")
-    evaluation = batches.evaluation(
-        batches.open_split(dataset, split), strategy, batch_size=flags.BATCH_SIZE.value
+    examples = batches.open_split(dataset, split)
+    figures = steps.make_evaluate(model, strategy)(
+        batches.evaluation(examples, strategy, batch_size=batch_size)
     )
-    result = {
-        "split": split,
-        vocab.global_step: int(model.optimizer.iterations.numpy()),
-        **steps.make_evaluate(model, strategy)(evaluation),
-    }
-    write_text(Path(model_dir) / f"evaluation-{split}.json", to_json(result, indent=2) + "\n")
+    step = int(model.optimizer.iterations.numpy())
+    result = {"split": split, vocab.global_step: step, **figures}
+    write_text(report.evaluation_file(run, split), to_json(result, indent=2) + "\n")
+    worst = mistakes.worst(model, examples, batch_size=batch_size)
+    _write_pictures(run, split, step, result, worst, dataset.classes)
+    report.write(run, dataset.classes)
+    if by_class := tables.of_classes(result, dataset.classes):
+        command.print_line(f"{by_class}\n")
+    command.print_line(tables.of_runs({model_dir: result, **others}) + "\n")
     command.print_result(result)
+
+
+def _evaluated(run: Path, split: str) -> dict[str, Any]:
+    """Returns what was written when another run was evaluated."""
+    from .engine import report
+
+    path = report.evaluation_file(run, split)
+    try:
+        figures: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise UserError(
+            f"--compare={run}: no figures of the split {split!r} there; first evaluate it with "
+            f"--model_dir={run} --split={split}"
+        ) from None
+    return figures
+
+
+def _write_pictures(
+    run: Path,
+    split: str,
+    step: int,
+    figures: Mapping[str, Any],
+    worst: Mistakes,
+    classes: Sequence[str],
+) -> None:
+    """Writes the confusion matrix and the worst mistakes, as files and for TensorBoard."""
+    from .engine import plots, report, summaries
+    from .engine.files import write
+
+    drawn = {}
+    if vocab.confusion in figures:
+        drawn[vocab.confusion] = plots.confusion(figures[vocab.confusion], classes)
+    x = worst.examples.get(vocab.x)
+    if x is not None and summaries.are_images(x):
+        drawn[vocab.mistakes] = plots.pictures(x, worst.titles(classes))
+    pictures = {name: plots.to_png(figure) for name, figure in drawn.items()}
+    for name in (vocab.confusion, vocab.mistakes):
+        path = report.picture_file(run, name, split)
+        if name in pictures:
+            write(path, pictures[name])
+        else:
+            path.unlink(missing_ok=True)  # of an earlier evaluation
+    summaries.write_pictures(run / split, pictures, step)
 
 
 if __name__ == "__main__":

@@ -313,6 +313,24 @@ EVALUATE_EVERY = flags.DEFINE_integer(
     "Evaluate the validation split on every multiple of this many steps, and at the end.",
     lower_bound=1,
 )
+PROFILE_STEPS = flags.DEFINE_list(
+    "profile_steps",
+    [],
+    "Profile the steps after the first of these two up to the second: 100,110; some steps after the "
+    "start, since the first ones also build the graph.",
+)
+flags.register_validator(
+    "profile_steps",
+    lambda value: (
+        not value
+        or (
+            len(value) == 2
+            and all(re.fullmatch(r"[1-9]\d{0,14}", step) for step in value)
+            and int(value[0]) < int(value[1])
+        )
+    ),
+    message="must be two whole numbers above 0, the smaller first: --profile_steps=100,110",
+)
 EARLY_STOP_PATIENCE = flags.DEFINE_integer(
     "early_stop_patience",
     0,
@@ -330,7 +348,7 @@ CONTINUE_ON_NEW_DATA = flags.DEFINE_bool(
 WARM_START_FROM = flags.DEFINE_string(
     "warm_start_from",
     None,
-    "Start from the weights of this run, folder of checkpoints or checkpoint (`.../ckpt-500`); a run "
+    "Start from the weights of this run, checkpoint (`.../ckpt-500`) or export (`.../export/1`); a run "
     "that has a checkpoint of its own goes on from that.",
 )
 WARM_START_INCLUDE = flags.DEFINE_multi_string(
@@ -376,7 +394,7 @@ flags.register_validator(
     message="must be old=new, each old once",
 )
 
-# evaluate
+# evaluate, export, predict
 SPLIT = flags.DEFINE_enum(
     "split",
     "validation",
@@ -389,10 +407,48 @@ CHECKPOINT = flags.DEFINE_enum(
     ["newest", "best"],
     "Which checkpoint of the run to take; best is by validation error.",
 )
+AVERAGES = flags.DEFINE_bool(
+    "averages",
+    False,
+    "Export the moving averages of the variables (--ema_momentum), as they are evaluated, in place of the "
+    "values that training goes on from.",
+)
+COMPARE = flags.DEFINE_multi_string(
+    "compare",
+    [],
+    "Show the figures of this run, evaluated before on the same split, in the same table; may be repeated.",
+)
+
+# predict
+INPUT = flags.DEFINE_multi_string(
+    "input",
+    [],
+    "What to predict: a file, a folder with all in it, a pattern (`photos/*.png`) or a .csv; may be "
+    "repeated.",
+)
+OUTPUT = flags.DEFINE_string(
+    "output",
+    "predictions.csv",
+    "File to write the predictions to: a table (.csv) or a line of JSON for each (.jsonl).",
+)
+STRICT = flags.DEFINE_bool(
+    "strict", False, "End with an error at the first input that cannot be read, and write nothing."
+)
+EXPORT_DIR = flags.DEFINE_string(
+    "export_dir",
+    None,
+    "Predict with this export (`.../export/1`, or `.../export` for the newest) in place of a checkpoint "
+    "of --model_dir.",
+)
+flags.register_validator(
+    "output",
+    lambda value: value.endswith((".csv", ".jsonl")),
+    message="must end in .csv or .jsonl",
+)
 
 # A shell variable that is not set must not make the current folder the place to write to, or a warm start none.
 # flags.txt takes one line of UTF-8 for each flag.
-for _name in ("data_dir", "model_dir", "source", "warm_start_from"):
+for _name in ("data_dir", "model_dir", "source", "warm_start_from", "output", "export_dir"):
     flags.register_validator(
         _name,
         lambda value: value is None or _is_one_line(value),
@@ -431,11 +487,16 @@ TRAIN = (
     *(EMA_MOMENTUM, GRADIENT_MULTIPLIERS, CLIP_NORM, CLIP_VARIABLE_NORM, CLIP_VALUE),
     *(CHECKPOINT_EVERY, CHECKPOINT_SECONDS, KEEP_CHECKPOINTS, KEEP_BEST),
     *(SUMMARY_EVERY, SUMMARIZE_GRADIENTS, EVALUATE_EVERY, EARLY_STOP_PATIENCE),
-    CONTINUE_ON_NEW_DATA,
+    *(CONTINUE_ON_NEW_DATA, PROFILE_STEPS),
     *(WARM_START_FROM, WARM_START_INCLUDE, WARM_START_EXCLUDE, WARM_START_MAP, TRAINABLE),
     *(*_PLACE, CHECK_NUMERICS, CLUSTER, CLUSTER_TIMEOUT),
 )
-EVALUATE = (MODEL_DIR, DATA_DIR, SPLIT, CHECKPOINT, BATCH_SIZE, *_PLACE)
+EVALUATE = (MODEL_DIR, DATA_DIR, SPLIT, CHECKPOINT, COMPARE, BATCH_SIZE, *_PLACE)
+EXPORT = (MODEL_DIR, DATA_DIR, CHECKPOINT, AVERAGES)
+PREDICT = (
+    *(INPUT, OUTPUT, STRICT, EXPORT_DIR, MODEL_DIR, DATA_DIR, CHECKPOINT, BATCH_SIZE),
+    *_PLACE,
+)
 
 
 def train_steps(examples: int) -> int:
@@ -493,4 +554,5 @@ def loop_options(train_steps: int) -> options.LoopOptions:
         early_stop_patience=EARLY_STOP_PATIENCE.value,
         summarize_gradients=SUMMARIZE_GRADIENTS.value,
         continue_on_new_data=CONTINUE_ON_NEW_DATA.value,
+        profile_steps=tuple(map(int, PROFILE_STEPS.value)),
     )

@@ -1,26 +1,47 @@
 """Trains the model, or goes on training it: ``python -m <package>.train --model_dir=runs/baseline``."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from absl import logging
 
 from . import flags
 from .engine import command
 
+if TYPE_CHECKING:
+    from .engine.dataset import Dataset
+    from .model import Model
+
+
+def make_model(dataset: Dataset, train_steps: int) -> Model:
+    """Returns the model that the flags describe, in the current distribution strategy."""
+    from .model import Model
+
+    return Model.for_dataset(
+        dataset,
+        class_weights=flags.CLASS_WEIGHTS.value,
+        dropout_rate=flags.DROPOUT_RATE.value,
+        optimizer=flags.optimizer_options(train_steps),
+        trainable=flags.TRAINABLE.value,
+        seed=flags.SEED.value,
+    )
+
 
 def main(_: Sequence[str]) -> int:
     """Trains; returns 0, or 42 when a signal stopped it after saving."""
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
     from . import data
-    from .engine import batches, cluster, placement, training
+    from .engine import batches, cluster, placement, summaries, training
     from .engine import dataset as datasets
     from .engine.lock import lock_folder
     from .engine.manifest import Manifest
     from .engine.peers import Peers
     from .engine.warm_start import warm_start
-    from .model import Model
 
     model_dir = flags.MODEL_DIR.value
     workers = cluster.find(flags.CLUSTER.value)
@@ -34,14 +55,7 @@ def main(_: Sequence[str]) -> int:
         train_split = batches.open_split(dataset, "train", limit=flags.LIMIT_EXAMPLES.value)
         train_steps = flags.train_steps(train_split.examples)
         with strategy.scope():
-            model = Model.for_dataset(
-                dataset,
-                class_weights=flags.CLASS_WEIGHTS.value,
-                dropout_rate=flags.DROPOUT_RATE.value,
-                optimizer=flags.optimizer_options(train_steps),
-                trainable=flags.TRAINABLE.value,
-                seed=flags.SEED.value,
-            )
+            model = make_model(dataset, train_steps)
         trainer = training.Trainer(
             model,
             strategy=strategy,
@@ -83,6 +97,8 @@ def main(_: Sequence[str]) -> int:
             )
             if peers.is_chief:
                 command.write_flags(model_dir, flags.TRAIN)
+                compared = [flag for flag in flags.TRAIN if flag is not flags.MODEL_DIR]
+                summaries.write_hparams(Path(model_dir), command.flag_values(compared))
             outcome = trainer.run()
         result = dataclasses.asdict(outcome)
         stopped = result.pop("stopped")

@@ -24,6 +24,15 @@ class Vocabulary(NamedTuple):
     inference: str = "inference"
     """What the model predicts from ``x``."""
 
+    logits: str = "logits"
+    """Scores of the classes, from which ``inference`` makes probabilities."""
+
+    label: str = "label"
+    """Name of the class that is predicted."""
+
+    input: str = "input"
+    """Where an example to predict came from: a file, or a file and a line in it."""
+
     loss: str = "loss"
     """What training makes small: a mean over examples, regularisation included."""
 
@@ -57,6 +66,9 @@ class Vocabulary(NamedTuple):
     examples: str = "examples"
     """Number of examples that a figure was taken over."""
 
+    mistakes: str = "mistakes"
+    """The examples of a split with the largest losses."""
+
     optimize: str = "optimize"
     """One training step."""
 
@@ -78,11 +90,17 @@ class Vocabulary(NamedTuple):
     global_step: str = "global_step"
     """Number of training steps taken since the first start of the run."""
 
+    variables: str = "variables"
+    """Everything in an export that training changes, by the keys of a checkpoint."""
+
     state: str = "state"
     """What a run knows beside its variables; see ``engine/state.py``."""
 
     examples_per_second: str = "examples_per_second"
     """Training throughput over all replicas."""
+
+    input_wait: str = "input_wait"
+    """Seconds that a step waited for its batch."""
 
 
 vocab = Vocabulary()

@@ -51,6 +51,19 @@ def test_every_step_is_taken_once_in_loops_of_at_most_the_length_asked_for(steps
     assert max(count for _, count in loops) <= steps_per_loop
 
 
+@pytest.mark.parametrize("steps_per_loop", [1, 7, 50])
+def test_an_action_may_be_due_on_given_steps(steps_per_loop):
+    done: list[int] = []
+    loop.run(
+        lambda step, count: None,
+        first_step=4,
+        last_step=30,
+        steps_per_loop=steps_per_loop,
+        actions=[loop.Action(0, done.append, at=(3, 11, 20))],
+    )
+    assert done == [11, 20]
+
+
 def test_loops_are_as_long_as_the_actions_allow():
     done, _ = recorded(0, 20, 50, [("save", 8, False)])
     assert [entry for entry in done if entry[0] == "take"] == [

@@ -1,6 +1,9 @@
 import numpy as np
 import tensorflow as tf
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+from tensorboard.plugins.hparams import metadata
 
+from {{ cookiecutter.__package_name }}.engine import summaries
 from {{ cookiecutter.__package_name }}.engine.summaries import Writer
 
 
@@ -38,6 +41,33 @@ def test_images_are_a_picture_of_the_first_sixteen(tmp_path, event_values):
     width, height, *pictures = value.tolist()
     assert (width, height, len(pictures)) == (b"8", b"8", 16)
     assert np.array_equal([tf.io.decode_png(picture) for picture in pictures], pixels[:16])
+
+
+def test_pictures_take_the_place_of_those_before(tmp_path, event_values):
+    for step in (1, 2):
+        png = tf.io.encode_png(np.full([4, 6, 3], step, np.uint8)).numpy()
+        summaries.write_pictures(tmp_path, {"confusion": png}, step)
+    ((tag, step, value),) = event_values(tmp_path)
+    assert (tag, step, *value[:2].tolist()) == ("confusion", 2, b"6", b"4")
+    assert np.array_equal(tf.io.decode_png(value[2]), np.full([4, 6, 3], 2))
+
+
+def test_hyper_parameters_take_the_place_of_those_before_and_keep_their_types(tmp_path):
+    for rate in (0.1, 0.2):
+        summaries.write_hparams(
+            tmp_path, {"learning_rate": rate, "augment": True, "optimizer": "sgd"}
+        )
+    (value,) = [
+        value
+        for path in tmp_path.glob("events*")
+        for event in EventFileLoader(str(path)).Load()
+        for value in event.summary.value
+    ]
+    content = metadata.parse_session_start_info_plugin_data(value.metadata.plugin_data.content)
+    found = {
+        name: getattr(given, given.WhichOneof("kind")) for name, given in content.hparams.items()
+    }
+    assert found == {"learning_rate": 0.2, "augment": True, "optimizer": "sgd"}
 
 
 def test_what_is_no_picture_is_left_out(tmp_path, event_values):

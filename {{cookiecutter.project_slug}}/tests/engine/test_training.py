@@ -1,4 +1,5 @@
 import math
+import re
 import shutil
 import signal
 import time
@@ -6,6 +7,7 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.framework import graph_pb2
 
 from {{ cookiecutter.__package_name }} import data
 from {{ cookiecutter.__package_name }}.engine import batches, optimizers, training
@@ -17,6 +19,7 @@ from {{ cookiecutter.__package_name }}.vocab import vocab
 from comparing import assert_same_bits
 
 STEPS = 60
+GRAPH = "__run_graph__"  # TensorBoard's own tag
 
 # What the flags of `short_run` come to.
 OPTIMIZER = OptimizerOptions(
@@ -101,7 +104,11 @@ def test_a_run_that_was_stopped_has_the_best_checkpoint_of_one_that_was_not(
 
 
 def curves(values):
-    return {(tag, step): np.asarray(value).tolist() for tag, step, value in values if tag != "x"}
+    return {
+        (tag, step): np.asarray(value).tolist()
+        for tag, step, value in values
+        if tag not in (vocab.x, GRAPH)
+    }
 
 
 def test_curves_have_one_value_for_each_tag_and_step(trained, resumed, event_values):
@@ -118,19 +125,43 @@ def test_curves_of_a_run_that_was_stopped_are_those_of_one_that_was_not(
         first, second = (curves(event_values(folder / name)) for folder in (trained, resumed))
         assert first.keys() == second.keys()
         for (tag, step), value in first.items():
-            if tag != vocab.examples_per_second:
+            if tag not in (vocab.examples_per_second, vocab.input_wait):
                 assert second[tag, step] == value
 
 
 def test_tags_are_names_of_the_vocabulary_at_their_steps(trained, event_values):
     train = curves(event_values(trained / "train"))
     tags = (vocab.loss, vocab.gradient_norm, vocab.learning_rate, vocab.examples_per_second)
-    assert set(train) == {(tag, step) for tag in tags for step in range(10, STEPS + 1, 10)}
+    expected = {
+        (tag, step) for tag in (*tags, vocab.input_wait) for step in range(10, STEPS + 1, 10)
+    }
+    assert set(train) == expected | {(vocab.error, step) for step in (25, 50, STEPS)}
     validation = curves(event_values(trained / "validation"))
     judged = (vocab.loss, vocab.error, vocab.accuracy)
     assert set(validation) == {(tag, step) for tag in judged for step in (25, 50, STEPS)}
-    assert all(0 <= value <= 1 for (tag, _), value in validation.items() if tag == vocab.error)
-    assert all(value > 0 for value in train.values())
+    for (tag, _), value in [*train.items(), *validation.items()]:
+        assert (0 <= value <= 1) if tag == vocab.error else value > 0
+
+
+def test_the_graph_is_shown_once_with_a_scope_for_each_layer(resumed, event_values):
+    (graph,) = [value for tag, _, value in event_values(resumed / "train") if tag == GRAPH]
+    names = [node.name for node in graph_pb2.GraphDef.FromString(graph[0]).node]
+    for layer in ("standardize", "conv_1", "dense_1", "logits"):
+        assert [name for name in names if re.match(rf"network\w*/{layer}\w*/", name)], layer
+    assert vocab.inference in names
+
+
+def test_the_training_error_is_that_of_as_many_examples_as_validation_has(
+    trained, digits, checkpoint, event_values
+):
+    model = Model.for_dataset(digits)
+    for variable in model.network.variables:
+        variable.assign(checkpoint(trained, STEPS)[f"inference/{variable.path}"])
+    split = batches.open_split(digits, "train", limit=digits.splits["validation"].examples)
+    batch = split.fetch(tf.range(split.examples))
+    wrong = model.inference(batch["x"]).numpy().argmax(axis=1) != batch["y"].numpy()
+    shown = curves(event_values(trained / "train"))[vocab.error, STEPS]
+    assert shown == pytest.approx(wrong.mean(), abs=1e-6)
 
 
 def test_the_curve_of_the_learning_rate_follows_the_formula(trained, event_values):

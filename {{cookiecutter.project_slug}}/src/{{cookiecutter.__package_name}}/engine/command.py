@@ -90,6 +90,15 @@ def write_flags(model_dir: str, key_flags: Sequence[flags.FlagHolder]) -> None:
     write_text(Path(model_dir) / FLAGS_FILE, _flag_file(key_flags))
 
 
+def flag_values(key_flags: Sequence[flags.FlagHolder]) -> dict[str, bool | int | float | str]:
+    """Returns the values of flags by name, for a table: lists as texts, and what is not given as an empty one."""
+    values = {holder.name: holder.value for holder in key_flags}
+    return {
+        name: value if isinstance(value, bool | int | float | str) else ",".join(value or [])
+        for name, value in values.items()
+    }
+
+
 def changed_flags(model_dir: str, key_flags: Sequence[flags.FlagHolder]) -> dict[str, list[str]]:
     """Returns what differs from the flag file of the run: by flag, its line before and now."""
     path = Path(model_dir) / FLAGS_FILE

@@ -1,6 +1,6 @@
 """What a training shows of itself in TensorBoard: curves, samples, histograms."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,18 @@ class Curves:
     def samples(self, x: tf.Tensor) -> None:
         """Shows examples as the model gets them, if they are images."""
         self._train.images(x, step=0)
+
+    def graph(self, inference: Callable[[Any], Any], x: Any) -> None:
+        """Shows the operations from the inputs to what the model predicts, in the scopes of its layers.
+
+        Args:
+            inference: of the model.
+            x: examples, of which only shapes and dtypes count.
+        """
+        specs = tf.nest.map_structure(
+            lambda part: tf.TensorSpec([None, *part.shape[1:]], part.dtype, name=vocab.x), x
+        )
+        self._train.graph(tf.function(inference).get_concrete_function(specs).graph)
 
     def histograms(
         self, step: int, variables: list[keras.Variable], gradients: Mapping[str, tf.Tensor]

@@ -1,15 +1,31 @@
-"""Event files after a stop: drops what was written after the checkpoint that a run resumes from.
+"""Event files: reads their curves, and drops what was written after the checkpoint that a run resumes from.
 
-Without it the steps between the checkpoint and the stop would be in the curves twice.
+Without the latter the steps between the checkpoint and the stop would be in the curves twice.
 """
 
 import bisect
 import os
 from pathlib import Path
 
+import tensorflow as tf
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event
 
 from .tfrecord import FRAME_BYTES, HEADER_BYTES, record_span
+
+PATTERN = "events.out.tfevents.*"
+
+
+def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    """Returns the curves in the event files of ``folder``, by tag: (step, value) in rising order."""
+    curves: dict[str, dict[int, float]] = {}
+    for path in sorted(folder.glob(PATTERN)):
+        for event in EventFileLoader(str(path)).Load():
+            for value in event.summary.value:
+                if value.metadata.plugin_data.plugin_name == "scalars":
+                    number = float(tf.make_ndarray(value.tensor))
+                    curves.setdefault(value.tag, {})[event.step] = number
+    return {tag: sorted(curve.items()) for tag, curve in curves.items()}
 
 
 def drop_after(folder: Path, step: int) -> None:
@@ -18,7 +34,7 @@ def drop_after(folder: Path, step: int) -> None:
     Steps rise within a file, so that few events have to be looked at. One that is not whole, because its process
     was killed, goes too.
     """
-    for path in sorted(folder.glob("events.out.tfevents.*")):
+    for path in sorted(folder.glob(PATTERN)):
         contents = path.read_bytes()
         spans, end = [], 0
         while (span := record_span(contents, end)) is not None:

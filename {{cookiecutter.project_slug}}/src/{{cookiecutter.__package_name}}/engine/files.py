@@ -1,16 +1,19 @@
 """Files that are replaced whole: a reader sees the old one or the new one, never a part."""
 
+import contextlib
 import json
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from .errors import UserError
 
 
-def write(path: Path, contents: bytes) -> None:
-    """Writes ``contents`` beside ``path`` and renames it.
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Yields a file beside ``path`` that takes its place in the end.
 
     Raises:
         UserError: it cannot be written; what was there is as it was.
@@ -18,16 +21,23 @@ def write(path: Path, contents: bytes) -> None:
     beside = path.with_name(f".{path.name}.new")
     try:
         with beside.open("wb") as file:
-            file.write(contents)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise UserError(
             f"{path} could not be written ({error.strerror}); make room or give access and run the "
             "command again"
         ) from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write(path: Path, contents: bytes) -> None:
+    """Writes ``contents`` beside ``path`` and renames it; raises what ``replacing`` raises."""
+    with replacing(path) as file:
+        file.write(contents)
 
 
 def write_text(path: Path, text: str) -> None:

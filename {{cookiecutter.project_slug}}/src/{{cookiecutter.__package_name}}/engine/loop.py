@@ -1,4 +1,4 @@
-"""The training loop of the host: takes steps in graph loops and runs actions on multiples of their periods.
+"""The training loop of the host: takes steps in graph loops and runs actions on the steps that they are due.
 
 Graph loops shorten so that one ends wherever an action is due: when actions happen depends on neither
 ``steps_per_loop`` nor on where a run was stopped and resumed.
@@ -17,10 +17,10 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Action:
-    """Something done on exact multiples of a period."""
+    """Something done on exact multiples of a period, or on given steps."""
 
     every: int
-    """Period in steps."""
+    """Period in steps; 0 for none."""
 
     run: Callable[[int], None]
     """Called with the number of steps taken."""
@@ -30,6 +30,18 @@ class Action:
 
     seconds: float = float("inf")
     """Also done at the end of the graph loop in which it was not done for so long."""
+
+    at: tuple[int, ...] = ()
+    """Also done on exactly these steps."""
+
+    def is_due(self, step: int) -> bool:
+        """Says whether it is done on this step, whatever the time."""
+        return step in self.at or (self.every > 0 and step % self.every == 0)
+
+    def steps_ahead(self, step: int) -> list[int]:
+        """Returns how many steps after ``step`` it is next done."""
+        periodic = [self.every - step % self.every] if self.every else []
+        return periodic + [due - step for due in self.at if due > step]
 
 
 def run(
@@ -56,13 +68,13 @@ def run(
     step = first_step
     done = [clock()] * len(actions)
     while step < last_step and not stop():
-        ahead = [action.every - step % action.every for action in actions]
+        ahead = [steps for action in actions for steps in action.steps_ahead(step)]
         count = min(steps_per_loop, last_step - step, *ahead)
         take_steps(step, count)
         step += count
         for i, action in enumerate(actions):
             is_last = action.at_end and step == last_step
-            if step % action.every == 0 or is_last or clock() - done[i] >= action.seconds:
+            if action.is_due(step) or is_last or clock() - done[i] >= action.seconds:
                 action.run(step)
                 done[i] = clock()
     return step

@@ -56,3 +56,4 @@ class LoopOptions:
     early_stop_patience: int = 0
     summarize_gradients: bool = False
     continue_on_new_data: bool = False
+    profile_steps: tuple[int, ...] = ()

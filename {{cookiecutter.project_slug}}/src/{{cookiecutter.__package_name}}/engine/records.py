@@ -72,6 +72,14 @@ def parse(serialised: tf.Tensor, features: Mapping[str, Feature]) -> dict[str, t
     return parsed
 
 
+def specs(features: Mapping[str, Feature]) -> dict[str, Any]:
+    """Returns what a batch is made of, for ``input_signature``."""
+    return {
+        name: tf.TensorSpec([None, *feature.shape], tf.as_dtype(feature.dtype))
+        for name, feature in features.items()
+    }
+
+
 def write_split(
     folder: Path,
     name: str,

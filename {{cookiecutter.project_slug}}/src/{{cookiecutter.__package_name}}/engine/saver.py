@@ -55,7 +55,14 @@ def steps_in(folder: Path) -> list[int]:
     return sorted(int(m[1]) for p in folder.iterdir() if (m := _INDEX.fullmatch(p.name)))
 
 
-def restore_run(model_dir: str, model: Any, *, best: bool = False, averages: bool = True) -> State:
+def restore_run(
+    model_dir: str,
+    model: Any,
+    *,
+    best: bool = False,
+    averages: bool = True,
+    optimizer: bool = False,
+) -> State:
     """Sets a model's network and step to the newest, or the best, checkpoint of a run.
 
     Args:
@@ -63,6 +70,7 @@ def restore_run(model_dir: str, model: Any, *, best: bool = False, averages: boo
         model: has ``network`` and ``optimizer``.
         best: take the best checkpoint by validation error.
         averages: take the moving averages of the variables, if the run kept any (``--ema_momentum``).
+        optimizer: set the optimizer's state too; without it the optimizer may be another.
 
     Returns:
         The state that was saved with it.
@@ -71,8 +79,8 @@ def restore_run(model_dir: str, model: Any, *, best: bool = False, averages: boo
         UserError: the run has no such checkpoint, or it belongs to another model.
     """
     folder = Path(model_dir) / (BEST if best else NEWEST)
-    variables = variables_of(model, optimizer=False)
-    ignored = (vocab.state, vocab.optimizer, vocab.average)
+    variables = variables_of(model, optimizer=optimizer)
+    ignored = [vocab.state, *([] if optimizer else [vocab.optimizer, vocab.average])]
     saver = Saver(folder, variables, ignored=ignored, averages=averages)
     state = saver.restore()
     if best and state is not None:  # the newest of the best need not be the best of all

@@ -14,12 +14,15 @@ from ..vocab import per_variable, vocab
 from .protocols import Model
 
 REPORTED = (vocab.loss, vocab.gradient_norm, vocab.learning_rate)
+"""What the model tells of a step."""
+PER_STEP = (*REPORTED, vocab.input_wait)
+"""What is known of every step."""
 
 
 def make_train(model: Model, strategy: tf.distribute.Strategy) -> Callable[..., Any]:
     """Returns ``train(iterator, steps)``: takes ``steps`` (scalar int32) steps in a graph loop.
 
-    It returns the ``REPORTED`` figures of every step, ``[steps, 3] float32``, and what else the last step
+    It returns the ``PER_STEP`` figures of every step, ``[steps, 4] float32``, and what else the last step
     reported, by name: with ``OptimizerOptions.report_gradients`` the gradients.
     """
 
@@ -30,20 +33,30 @@ def make_train(model: Model, strategy: tf.distribute.Strategy) -> Callable[..., 
 
     @tf.function
     def train(iterator: Any, steps: tf.Tensor) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        rows = tf.TensorArray(tf.float32, size=steps, element_shape=[len(REPORTED)])
+        rows = tf.TensorArray(tf.float32, size=steps, element_shape=[len(PER_STEP)])
         last = {}
         if model.options.report_gradients:
             for variable in model.network.trainable_variables:
                 last[per_variable(vocab.gradient, variable.path)] = tf.zeros(variable.shape)
         for i in tf.range(steps):
+            batch, waited = _timed_next(iterator)
             with tf.name_scope(vocab.optimize):
-                row, others = strategy.run(replica_step, args=(next(iterator),))
+                row, others = strategy.run(replica_step, args=(batch,))
             first = strategy.experimental_local_results
-            rows = rows.write(i, first(row)[0])
+            rows = rows.write(i, tf.concat([first(row)[0], [waited]], axis=0))
             last = {**last, **{name: first(value)[0] for name, value in others.items()}}
         return rows.stack(), last
 
     return train
+
+
+def _timed_next(iterator: Any) -> tuple[Any, tf.Tensor]:
+    """Returns the next batch and the seconds that it took to come, scalar float32."""
+    began = tf.timestamp()
+    with tf.control_dependencies([began]):
+        batch = next(iterator)
+    with tf.control_dependencies(tf.nest.flatten(batch, expand_composites=True)):
+        return batch, tf.cast(tf.timestamp() - began, tf.float32)
 
 
 def make_evaluate(

@@ -6,13 +6,18 @@ Every tag is a name of the vocabulary. Values are those of the whole global batc
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
+from tensorboard.plugins.hparams import api as hparams
 
 from ..vocab import vocab
+from . import events
 from .errors import UserError
 
 _SAMPLES = 16
+_PICTURES = ".pictures"
+_HPARAMS = ".hparams"
 
 
 class Writer:
@@ -42,7 +47,7 @@ class Writer:
 
     def images(self, x: tf.Tensor, step: int) -> None:
         """Writes the first of ``x``, if it is a batch of images, as the picture ``x``."""
-        if x.shape.rank == 4 and x.shape[-1] in (1, 3, 4):
+        if are_images(x):
             with self._told_in_one_line(), self._writer.as_default(step):
                 tf.summary.image(vocab.x, x[:_SAMPLES], max_outputs=_SAMPLES)
 
@@ -51,6 +56,11 @@ class Writer:
         with self._told_in_one_line(), self._writer.as_default(step):
             for tag, value in values.items():
                 tf.summary.histogram(tag, value)
+
+    def graph(self, graph: tf.Graph) -> None:
+        """Writes the operations of a graph, by the scopes that they are in."""
+        with self._told_in_one_line(), self._writer.as_default():
+            tf.summary.graph(graph)
 
     def flush(self) -> None:
         """Puts on disk what was written."""
@@ -73,3 +83,34 @@ class Writer:
                 with tf.name_scope(""):  # else the loop's scope becomes part of the tags
                     for tag, row in values.items():
                         tf.summary.scalar(tag, row[i], step=steps[i])
+
+
+def write_hparams(folder: Path, values: Mapping[str, bool | int | float | str]) -> None:
+    """Writes the hyper-parameters of the run in ``folder``, in place of those written before.
+
+    TensorBoard's HParams compares the runs by those that differ, and finds their figures in their event files.
+    """
+    with _replaced(folder, _HPARAMS):
+        hparams.hparams(dict(values))
+
+
+def are_images(x: Any) -> bool:
+    """Says whether a batch of inputs can be shown as pictures."""
+    return len(x.shape) == 4 and x.shape[-1] in (1, 3)
+
+
+def write_pictures(folder: Path, pictures: Mapping[str, bytes], step: int) -> None:
+    """Writes PNG pictures by tag, in place of those that this function wrote into ``folder`` before."""
+    with _replaced(folder, _PICTURES):
+        for tag, png in pictures.items():
+            tf.summary.image(tag, tf.io.decode_png(png, channels=3)[tf.newaxis], step)
+
+
+@contextlib.contextmanager
+def _replaced(folder: Path, suffix: str) -> Iterator[None]:
+    """Makes a new event file the default writer, in place of those of this suffix."""
+    for path in folder.glob(f"{events.PATTERN}{suffix}"):
+        path.unlink()
+    with tf.summary.create_file_writer(str(folder), filename_suffix=suffix).as_default():
+        yield
+        tf.summary.flush()

@@ -24,6 +24,7 @@ from .dataset import Dataset
 from .errors import UserError
 from .options import LoopOptions
 from .peers import Peers
+from .profiling import Profiler
 from .progress import Progress
 from .protocols import Model
 from .saver import BEST, NEWEST, Saver, variables_of
@@ -103,6 +104,10 @@ class Trainer:
         self._take = steps.make_train(model, strategy)
         self._evaluate = steps.make_evaluate(model, strategy)
         self._validation = batches.evaluation(validation_split, strategy, batch_size=batch_size)
+        # As many training examples, seen as in evaluation: what the two errors differ by is overfitting.
+        examples = min(train_split.examples, validation_split.examples)
+        seen = batches.Split(examples, train_split.fetch)
+        self._seen = batches.evaluation(seen, strategy, batch_size=batch_size)
         self._iterator = batches.training(
             train_split,
             strategy,
@@ -144,6 +149,8 @@ class Trainer:
         )
         if self._samples is not None:
             self.curves.samples(self._samples[vocab.x])
+            if self.peers.is_chief:
+                self.curves.graph(self.model.inference, self._samples[vocab.x])
         self._saved_step = self.first_step if self.resumed else -1
         self.progress = Progress(self.first_step, last, self.batch_size, shown=self.peers.is_chief)
         save = loop.Action(
@@ -155,6 +162,8 @@ class Trainer:
         actions = [loop.Action(self.options.evaluate_every, self.evaluate, at_end=True)]
         if self.options.summarize_gradients:
             actions.append(loop.Action(self.options.summary_every, self.summarize_gradients))
+        profiler = Profiler(self.folder, self.options.profile_steps, writes=self.peers.is_chief)
+        actions.append(loop.Action(0, profiler.at, at=profiler.steps))
         actions.append(save)  # last: it flushes what the others wrote
         with loop.stop_signals() as asked, self.progress.bar:
             step = loop.run(
@@ -165,6 +174,7 @@ class Trainer:
                 actions=actions,
                 stop=lambda: any(self.peers.gather(asked.is_set())) or self._out_of_patience(),
             )
+            profiler.close()
             if self._saved_step != step:
                 self.checkpoint(step)
             self.best.wait()
@@ -191,7 +201,7 @@ class Trainer:
         rows = rows.numpy()
         seconds = time.monotonic() - began
         self._refuse_nonfinite(step, rows)
-        reported = dict(zip(steps.REPORTED, rows.T, strict=True))
+        reported = dict(zip(steps.PER_STEP, rows.T, strict=True))
         self.state.loss = float(reported[vocab.loss][-1])
         rate = self.progress.update(step + count, count, seconds, self.state.loss)
         taken = np.arange(step + 1, step + count + 1)
@@ -204,6 +214,8 @@ class Trainer:
         """Evaluates the validation split, and saves the checkpoint apart if it is among the best."""
         with self.strategy.scope(), optimizers.averaged(self.model.optimizer):
             figures = self._evaluate(self._validation)
+            error = self._evaluate(self._seen)[vocab.error]
+        self.curves.training(np.array([step]), {vocab.error: np.array([error], np.float32)})
         scalars = {name: value for name, value in figures.items() if isinstance(value, float)}
         self.curves.evaluation(step, scalars)
         text = ", ".join(f"{name}: {value:.4f}" for name, value in scalars.items())
@@ -243,7 +255,7 @@ class Trainer:
             return
         row = int(bad.argmax())
         name, value = next(
-            (n, v) for n, v in zip(steps.REPORTED, rows[row], strict=True) if not np.isfinite(v)
+            (n, v) for n, v in zip(steps.PER_STEP, rows[row], strict=True) if not np.isfinite(v)
         )
         self.saver.wait()
         self.best.wait()

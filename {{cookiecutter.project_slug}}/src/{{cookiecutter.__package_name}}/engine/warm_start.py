@@ -42,7 +42,8 @@ def read_source(source: str) -> dict[str, np.ndarray]:
     """Returns the values in a checkpoint by variable path.
 
     Args:
-        source: the folder of a run (its newest checkpoint), a folder of checkpoints, or ``.../ckpt-<step>``.
+        source: the folder of a run (its newest checkpoint), a folder of checkpoints, ``.../ckpt-<step>``, or an
+            export.
 
     Raises:
         UserError: there is no checkpoint, or it cannot be read.
@@ -52,14 +53,16 @@ def read_source(source: str) -> dict[str, np.ndarray]:
         if steps_in(folder):
             path = folder / f"ckpt-{steps_in(folder)[-1]}"
             break
+    if (path / tf.saved_model.SAVED_MODEL_FILENAME_PB).is_file():
+        path = path / tf.saved_model.VARIABLES_DIRECTORY / tf.saved_model.VARIABLES_FILENAME
     try:
         values = read(path)
     except (tf.errors.OpError, ValueError) as error:
         raise UserError(
             f"--warm_start_from={source}: no checkpoint can be read there ({str(error).splitlines()[0]}); "
-            "name the folder of a run, or .../ckpt-<step>"
+            "name the folder of a run, .../ckpt-<step> or .../export/<n>"
         ) from None
-    arrays = {k.removesuffix(_OBJECT_SUFFIX): v for k, v in values.items() if _is_number(v)}
+    arrays = {_plain_key(k): v for k, v in values.items() if _is_number(v)}
     network = {k.removeprefix(_NETWORK): v for k, v in arrays.items() if k.startswith(_NETWORK)}
     return network or arrays
 
@@ -149,6 +152,14 @@ def warm_start(
     for name, listed in dataclasses.asdict(report).items():
         logging.info("warm start, %s: %s", name, ", ".join(listed) or "none")
     return report
+
+
+def _plain_key(key: str) -> str:
+    """Returns the key of a checkpoint without what TensorFlow adds where it saves objects, as in an export."""
+    if not key.endswith(_OBJECT_SUFFIX):
+        return key
+    key = key.removesuffix(_OBJECT_SUFFIX).removeprefix(per_variable(vocab.variables, ""))
+    return key.replace(".S", "/").replace("..", ".")
 
 
 def _renamed(values: Mapping[str, np.ndarray], names: Mapping[str, str]) -> dict[str, np.ndarray]:

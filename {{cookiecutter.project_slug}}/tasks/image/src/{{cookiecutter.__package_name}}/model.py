@@ -53,7 +53,7 @@ def network(
     h = random.Dropout(dropout_rate, name="dropout_1")(h)
     h = keras.layers.Dense(128, activation="silu", name="dense_1")(h)
     h = random.Dropout(dropout_rate, name="dropout_2")(h)
-    logits = keras.layers.Dense(classes, dtype="float32", name="logits")(h)
+    logits = keras.layers.Dense(classes, dtype="float32", name=vocab.logits)(h)
     return keras.Model(x, logits, name="network")
 
 
@@ -124,7 +124,6 @@ class Model(tf.Module):
         Args:
             x: ``[batch, height, width, channels]``, pixel values 0 to 255 of any number type.
         """
-        # Keras names no operation of its result; the identity gives it one that can be found again.
         return tf.identity(tf.nn.softmax(self._logits(x)), name=vocab.inference)
 
     def loss(self, x: tf.Tensor, y: tf.Tensor | None = None, training: bool = False) -> tf.Tensor:
@@ -176,4 +175,6 @@ class Model(tf.Module):
         expected = self.network.input_shape[1:]
         if x.shape[1:] != expected:
             raise ValueError(f"x has the shape {x.shape}, the model expects [batch, {expected}]")
-        return self.network(tf.cast(x, tf.float32), training=training)
+        logits = self.network(tf.cast(x, tf.float32), training=training)
+        # Keras names no operation of its result; the identity gives it one that can be found again.
+        return tf.identity(logits, name=vocab.logits)

@@ -12,7 +12,7 @@ from PIL import ExifTags, Image, ImageOps
 from .engine.errors import UserError
 
 DIGITS = "digits"
-_EXTENSIONS = (".png", ".jpg", ".jpeg")
+EXTENSIONS = (".png", ".jpg", ".jpeg")
 _LISTED_SIZES = 3
 
 ImageSize = tuple[int, int]
@@ -89,7 +89,7 @@ def folder(path: Path, image_size: ImageSize | None = None) -> Images:
     sizes: dict[ImageSize, Path] = {}
     is_grey = True
     for file, _ in files:
-        with _opened(file) as image:
+        with opened(file) as image:
             is_grey = is_grey and _is_grey(image)
             if image_size is None:
                 sizes.setdefault(_upright_size(image), file)
@@ -105,7 +105,7 @@ def folder(path: Path, image_size: ImageSize | None = None) -> Images:
     channels = 1 if is_grey else 3
 
     def read(number: int) -> np.ndarray:
-        with _opened(files[number][0]) as image:
+        with opened(files[number][0]) as image:
             return to_array(image, channels=channels, image_size=image_size)
 
     return Images(
@@ -171,7 +171,7 @@ def _list(path: Path) -> tuple[list[str], list[tuple[Path, int]], list[Path]]:
             )
         before = len(files)
         for entry in _visible(class_folder):
-            if entry.suffix.lower() in _EXTENSIONS and entry.is_file():
+            if entry.suffix.lower() in EXTENSIONS and entry.is_file():
                 files.append((entry, label))
             else:
                 passed_over.append(entry)
@@ -188,7 +188,7 @@ def _visible(path: Path) -> list[Path]:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Image.Image]:
+def opened(path: Path) -> Iterator[Image.Image]:
     """Yields an image file; whatever goes wrong in reading it is a ``UserError`` that names the file."""
     try:
         with Image.open(path) as image:

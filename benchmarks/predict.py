@@ -1,0 +1,75 @@
+"""2,000 image files through `predict`, against a loop that decodes and predicts one file at a time.
+
+uv run --project build/digit-classifier python benchmarks/predict.py --project=build/digit-classifier
+
+Both use the same checkpoint and the same decoder, in one process, in turns; the loop's function is traced before it is
+timed, and predict's time is the one that it prints itself, which leaves out the same start.
+"""
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from absl import flags as absl_flags
+from digit_classifier import flags, predict
+from digit_classifier.engine import batches, dataset, saver
+from digit_classifier.inputs import open_inputs
+from digit_classifier.model import Model
+from PIL import Image
+
+FILES = 2_000
+
+
+def write_files(folder: Path, data: dataset.Dataset) -> None:
+    """Write the training split as PNG files, over and over."""
+    split = batches.open_split(data, "train")
+    images = split.fetch(np.arange(FILES) % split.examples)["x"].numpy()
+    for number, image in enumerate(images):
+        Image.fromarray(image[..., 0]).save(folder / f"{number:04}.png")
+
+
+def main() -> None:
+    """Print examples a second of both, round by round, and the median of their ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--project", type=Path, required=True)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    os.chdir(arguments.project)
+    data = dataset.load("data")
+    model = Model.for_dataset(data)
+    saver.restore_run("runs/baseline", model)
+    inference = tf.function(model.inference)
+
+    with tempfile.TemporaryDirectory() as folder:
+        write_files(Path(folder), data)
+        output = Path(folder) / "predictions.csv"
+        absl_flags.FLAGS(["predict", f"--input={folder}", f"--output={output}"])
+        shape = list(data.features["x"].shape)
+        inputs = open_inputs([folder], {"x": {"dtype": "uint8", "shape": [None, *shape]}})
+        inference(tf.constant(inputs.read(0)["x"][np.newaxis]))
+
+        ratios = []
+        for _ in range(arguments.rounds):
+            began = time.perf_counter()
+            for number in range(FILES):
+                inference(tf.constant(inputs.read(number)["x"][np.newaxis])).numpy()
+            single = FILES / (time.perf_counter() - began)
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                predict.main(["predict"])
+            batched = json.loads(printed.getvalue().splitlines()[-1])["examples_per_second"]
+            ratios.append(batched / single)
+            print(f"single {single:.0f}/s, predict {batched:.0f}/s, ratio {ratios[-1]:.2f}")
+        print(f"median ratio {statistics.median(ratios):.2f}, batch size {flags.BATCH_SIZE.value}")
+
+
+if __name__ == "__main__":
+    main()

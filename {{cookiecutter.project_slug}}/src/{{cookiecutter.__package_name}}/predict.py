@@ -1,0 +1,163 @@
+"""Predicts new examples: ``python -m <package>.predict --model_dir=runs/baseline --input=photos``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from absl import logging
+
+from . import flags
+from .engine import command
+from .engine.errors import UserError
+from .vocab import per_variable, vocab
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .inputs import Inputs
+
+Inference = Callable[..., Mapping[str, Any]]
+"""Called with the model's inputs by name, batches; returns ``{"inference": [batch, ...]}``."""
+_BATCHES_AHEAD = 2  # decoded while the model is at work on one
+
+
+def main(_: Sequence[str]) -> None:
+    """Predicts, writes ``--output`` and prints the counts."""
+    # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
+    from tqdm import tqdm
+
+    from .engine.files import replacing
+    from .inputs import open_inputs
+
+    if flags.EXPORT_DIR.value is None:
+        command.read_flags_of_run(flags.MODEL_DIR.value)
+        inference, expected, classes = _from_run()
+    else:
+        inference, expected, classes = _from_export(flags.EXPORT_DIR.value)
+    inputs = open_inputs(flags.INPUT.value, expected)
+    output = Path(flags.OUTPUT.value)
+    begun, predicted = time.monotonic(), 0
+    with (
+        replacing(output) as file,
+        tqdm(total=len(inputs.names), unit="example", disable=None) as bar,
+    ):
+        # A file's name may hold what UTF-8 does not.
+        text = io.TextIOWrapper(file, "utf-8", errors="backslashreplace", newline="")
+        write = _writer(text, classes, as_table=output.suffix == ".csv")
+        for names, arrays in _batches(inputs, flags.BATCH_SIZE.value, strict=flags.STRICT.value):
+            for name, row in zip(names, inference(**arrays)[vocab.inference].numpy(), strict=True):
+                write(name, row)
+            predicted += len(names)
+            bar.update(len(names))
+        if not predicted:
+            raise UserError("none of the inputs can be read; see above")
+        text.flush()
+        text.detach()
+    command.print_result(
+        {
+            "output": str(output),
+            vocab.examples: predicted,
+            "left_out": len(inputs.names) - predicted,
+            vocab.examples_per_second: predicted / (time.monotonic() - begun),
+        }
+    )
+
+
+def _from_run() -> tuple[Inference, dict[str, Any], list[str]]:
+    """Returns what predicts, the inputs that it takes and the classes, from a run's checkpoint."""
+    import tensorflow as tf
+
+    from .engine import dataset as datasets
+    from .engine import exporting, placement, records, saver
+    from .model import Model
+
+    placement.strategy(flags.placement_options())  # one device predicts, the first of those chosen
+    dataset = datasets.load(flags.DATA_DIR.value)
+    model = Model.for_dataset(dataset)
+    saver.restore_run(flags.MODEL_DIR.value, model, best=flags.CHECKPOINT.value == "best")
+    spec = exporting.signature(records.specs(dataset.features))[0]
+
+    @tf.function
+    def predict(**arrays: tf.Tensor) -> dict[str, tf.Tensor]:
+        x = arrays if isinstance(spec, Mapping) else arrays[spec.name]
+        return {vocab.inference: model.inference(x)}
+
+    specs = {spec.name: spec for spec in tf.nest.flatten(spec)}
+    return predict.get_concrete_function(**specs), exporting.describe(specs), dataset.classes
+
+
+def _from_export(export: str) -> tuple[Inference, dict[str, Any], list[str]]:
+    from .engine import exporting, placement
+
+    placement.strategy(flags.placement_options())
+    inference, signature = exporting.load(export)
+    return inference, signature["inputs"], signature["classes"]
+
+
+def _batches(
+    inputs: Inputs, batch_size: int, *, strict: bool
+) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """Yields names and inputs of batches of what can be read; threads decode while the model is at work."""
+    import numpy as np
+    import tensorflow as tf
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        ahead: list[tuple[str, Future[dict[str, np.ndarray]]]] = []
+        numbers = iter(range(len(inputs.names)))
+        while True:
+            wanted = batch_size * _BATCHES_AHEAD - len(ahead)
+            ahead += [
+                (inputs.names[n], pool.submit(inputs.read, n)) for n in islice(numbers, wanted)
+            ]
+            if not ahead:
+                return
+            names, examples = [], []
+            for name, decoded in ahead[:batch_size]:
+                try:
+                    examples.append(decoded.result())
+                    names.append(name)
+                except UserError as error:
+                    if strict:
+                        pool.shutdown(cancel_futures=True)
+                        raise
+                    logging.warning("left out: %s", error)
+            del ahead[:batch_size]
+            if names:
+                arrays = {k: np.stack([example[k] for example in examples]) for k in examples[0]}
+                yield names, {name: tf.constant(array) for name, array in arrays.items()}
+
+
+def _writer(
+    text: TextIO, classes: Sequence[str], *, as_table: bool
+) -> Callable[[str, np.ndarray], None]:
+    """Returns what writes one prediction: its input's name, label and probabilities, or its value."""
+    from .engine.files import to_json
+
+    table = csv.writer(text, lineterminator="\n")
+    if as_table:
+        columns = [per_variable(vocab.inference, name) for name in classes] or [vocab.inference]
+        table.writerow([vocab.input, *([vocab.label] if classes else []), *columns])
+
+    def write(name: str, row: np.ndarray) -> None:
+        values = [float(value) for value in row.reshape(-1)]
+        label = [classes[int(row.argmax())]] if classes else []
+        if as_table:
+            table.writerow([name, *label, *(f"{value:.9g}" for value in values)])
+            return
+        inference = dict(zip(classes, values, strict=True)) if classes else values[0]
+        record = {vocab.input: name, **({vocab.label: label[0]} if classes else {})}
+        text.write(to_json({**record, vocab.inference: inference}) + "\n")
+
+    return write
+
+
+if __name__ == "__main__":
+    command.run(main, flags.PREDICT)

@@ -1,0 +1,70 @@
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from {{ cookiecutter.__package_name }}.engine import report
+from {{ cookiecutter.__package_name }}.engine.summaries import Writer
+
+
+class Page(HTMLParser):
+    """Collects the headings, and whatever an element would fetch."""
+
+    def __init__(self):
+        super().__init__()
+        self.headings, self.fetched, self.tag = [], [], ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tag = tag
+        self.fetched += [
+            value
+            for name, value in attrs
+            if name in ("src", "href", "xlink:href", "srcset", "data", "action")
+        ]
+
+    def handle_data(self, data):
+        if self.tag in ("h1", "h2", "h3"):
+            self.headings.append(data.strip())
+            self.tag = ""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Folder of a run that was evaluated, with a name that a page must not take for its own."""
+    folder = tmp_path / "<b>run"
+    writer = Writer(folder / "train")
+    writer.scalars(np.array([1, 2]), {"loss": np.array([2.0, 1.0], np.float32)})
+    writer.flush()
+    figures = {"global_step": 2, "loss": 1.0, "error": 0.5}
+    (folder / "evaluation-test.json").write_text(json.dumps(figures))
+    (folder / "mistakes-test.png").write_bytes(b"picture")
+    (folder / "flags.txt").write_text("--batch_size=64\n")
+    (folder / "manifest.json").write_text('{"command": ["<script>"]}')
+    return folder
+
+
+def test_the_report_holds_figures_curves_mistakes_flags_and_manifest(run):
+    page = Page()
+    page.feed(report.write(run, []).read_text())
+    assert page.headings == [
+        *("<b>run", "Figures", "Split test", "mistakes", "Curves", "Flags", "Manifest")
+    ]
+
+
+def test_the_report_fetches_nothing_from_elsewhere(run):
+    text = report.write(run, []).read_text()
+    page = Page()
+    page.feed(text)
+    assert page.fetched
+    assert [value for value in page.fetched if not value.startswith(("data:", "#"))] == []
+    assert not re.search(r"@import|url\((?!#)", text)
+    assert "<script>" not in text
+
+
+def test_a_run_that_was_not_evaluated_has_a_report_all_the_same(tmp_path):
+    (tmp_path / "run").mkdir()
+    page = Page()
+    page.feed(report.write(tmp_path / "run", []).read_text())
+    assert page.headings == ["run"]
