@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from {{ cookiecutter.__package_name }} import data, flags
-from {{ cookiecutter.__package_name }}.engine import batches, exporting, restored, saver
+from {{ cookiecutter.__package_name }}.engine import batches, exporting, restored, saver, steps
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.model import Model
 from {{ cookiecutter.__package_name }}.vocab import vocab
@@ -216,7 +216,7 @@ class Restless(tf.Module):
         return x
 
     def optimize(self, x, y=None):
-        return {vocab.loss: x}
+        return dict.fromkeys(steps.REPORTED, x)
 
 
 BATCH = {vocab.x: tf.TensorSpec([None], tf.float32)}
