@@ -41,6 +41,13 @@ def test_the_worst_mistakes_of_a_classifier_are_wrong_and_in_order():
     assert len(mistakes.worst(Classifier(), data, batch_size=4, count=1).losses) == 1
 
 
+def test_a_classifier_may_make_no_mistakes():
+    data = split(x=np.array([[0.9, 0.1]], np.float32), y=np.zeros(1, np.int64))
+    worst = mistakes.worst(Classifier(), data, batch_size=2)
+    assert worst.examples == {}
+    assert worst.titles(["cat", "owl"]) == []
+
+
 def test_the_worst_estimates_are_those_furthest_off():
     data = split(x=np.array([1, 2, 3], np.float32), y=np.array([1, 5, 2], np.float32))
     worst = mistakes.worst(Estimator(), data, batch_size=3, count=2)

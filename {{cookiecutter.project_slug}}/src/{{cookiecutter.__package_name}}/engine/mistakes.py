@@ -16,7 +16,7 @@ class Mistakes:
     """Some examples of a split, the worst first."""
 
     examples: dict[str, Any]
-    """``x``, by column if it has any, and ``y``, ``[n, ...]`` each."""
+    """``x``, by column if it has any, and ``y``, ``[n, ...]`` each; empty where there are no mistakes."""
 
     losses: np.ndarray
     """``[n]``."""
@@ -65,5 +65,5 @@ def worst(model: Any, split: batches.Split, *, batch_size: int, count: int = 16)
         truth = split.fetch(np.arange(split.examples))[vocab.y].numpy()
         order = order[predicted.argmax(axis=1)[order] != truth[order]]
     chosen = order[:count]
-    examples = tf.nest.map_structure(np.asarray, split.fetch(chosen))
+    examples = tf.nest.map_structure(np.asarray, split.fetch(chosen) if len(chosen) else {})
     return Mistakes(examples, loss[chosen], predicted[chosen])
