@@ -40,6 +40,7 @@ def test_tools_have_one_version_here_and_in_generated_projects(bake: Bake) -> No
     ours = pins((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     theirs = pins(bake().read("pyproject.toml"))
     assert {name: ours[name] for name in theirs} == theirs
+    assert f'# dependencies = ["cruft=={ours["cruft"]}"]' in bake().read("template/update.py")
 
 
 @pytest.mark.parametrize("where", ["template", "generated"])

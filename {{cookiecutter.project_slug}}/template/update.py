@@ -49,6 +49,9 @@ def store_old_version() -> None:
 
 def main() -> int:
     """Updates the project; returns 1 if something is left to merge by hand."""
+    if not (PROJECT / ".cruft.json").exists():
+        print("error: no .cruft.json; `uvx cruft link <address of the template>` makes one")
+        return 1
     if git("status", "--porcelain"):
         print("error: the project has changes; commit them first, so that the update stands alone")
         return 1
