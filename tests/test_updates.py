@@ -339,12 +339,13 @@ def test_five_versions_reach_an_edited_project_without_a_conflict(team: Team) ->
     assert "## Our runs" in readme
 
 
-def test_a_run_from_before_the_updates_goes_on_and_is_evaluated(team: Team) -> None:
+def test_a_run_from_before_the_updates_goes_on_and_is_evaluated_and_reported(team: Team) -> None:
     result = team.train("old", *TRAIN, "--train_steps=40")
     assert "training from step 20 to 40" in result.stderr
     assert json.loads(result.stdout.splitlines()[-1])["global_step"] == 40
     evaluation = team.project.module("evaluate", "--model_dir=runs/old", "--split=test")
     assert json.loads(evaluation.stdout.splitlines()[-1])["global_step"] == 40
+    assert "<html" in team.project.read("runs/old/report.html")
 
 
 def test_a_run_whose_flag_is_gone_goes_on_and_says_so(team: Team) -> None:

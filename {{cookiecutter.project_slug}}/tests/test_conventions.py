@@ -104,14 +104,6 @@ def test_loss_of_training_and_error_of_validation_are_always_summarised(trained,
         assert written == list(steps), f"{folder}/{tag}"
 
 
-def test_every_curve_has_a_name_of_the_vocabulary(trained, event_values):
-    """Of one variable each: a name, and the variable's path."""
-    folders = ("train", "validation")
-    tags = {tag for folder in folders for tag, _, _ in event_values(trained / folder)}
-    assert {vocab.loss, vocab.error, vocab.learning_rate} <= tags
-    assert {tag for tag in tags if tag.partition("/")[0] not in vocab} == set()
-
-
 def test_the_model_has_the_methods_that_the_engine_calls():
     from {{ cookiecutter.__package_name }}.engine import protocols
     from {{ cookiecutter.__package_name }}.model import Model
