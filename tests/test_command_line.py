@@ -120,7 +120,7 @@ def test_stopped_run_resumes(
     assert last_json(goes_on)["global_step"] == stopped + 50
 
 
-@pytest.mark.parametrize("command", ["prepare", "train", "evaluate"])
+@pytest.mark.parametrize("command", ["prepare", "train", "evaluate", "predict", "export"])
 def test_help_answers_in_two_seconds(default_project: BakedProject, command: str) -> None:
     seconds = []
     for _ in range(3):
@@ -143,6 +143,9 @@ def test_help_answers_in_two_seconds(default_project: BakedProject, command: str
         ("train", ["--model_dir=/dev/null/run"], "model_dir"),
         ("train", ["--learning_rate=1e30"], "step"),
         ("evaluate", ["--model_dir=nowhere"], "nowhere"),
+        ("export", ["--model_dir=nowhere"], "nowhere"),
+        ("predict", ["--model_dir=runs/baseline", "--input=nowhere"], "nowhere"),
+        ("predict", ["--export_dir=nowhere", "--input=data"], "nowhere"),
         ("prepare", ["--source=nowhere", "--data_dir=other"], "nowhere"),
         ("prepare", ["--source=digits", "--data_dir=data", "--seed=1"], "--overwrite"),
     ],
