@@ -113,6 +113,26 @@ def test_any_place_of_the_order_can_be_had_alone(start):
     assert together.tolist() == alone
 
 
+@pytest.mark.parametrize("strategy", [ONE_DEVICE, *READERS], ids=["one device", *READERS_IDS])
+def test_micro_batches_of_all_replicas_join_to_the_global_batch(split, strategy):
+    [whole] = training(split, ONE_DEVICE, 1, augment=data.augment)
+    parts = 4
+    iterator = batches.training(
+        split, strategy, batch_size=32, seed=5, accumulate_steps=parts, augment=data.augment
+    )
+    replicas = next(iterator)
+    replicas = replicas if isinstance(replicas, list) else [replicas]
+    for key, expected in whole.items():
+        micro = [np.split(np.asarray(batch[key]), parts) for batch in replicas]
+        found = [micro[r][i] for i in range(parts) for r in range(len(replicas))]
+        assert np.array_equal(np.concatenate(found), expected)
+
+
+def test_a_batch_that_micro_batches_do_not_divide_is_refused(split):
+    with pytest.raises(UserError, match=r"batch_size=32 .*2 devices times --accumulate_steps=3.*36"):
+        batches.training(split, Readers(2), batch_size=32, seed=5, accumulate_steps=3)
+
+
 def test_another_seed_gives_another_order():
     orders = [batches.shuffled(tf.constant(0, tf.int64), 100, 100, s).numpy() for s in (5, 6)]
     assert np.sum(orders[0] == orders[1]) < 8

@@ -119,6 +119,136 @@ def expected_loss_and_slope(network):
     return np.mean(residuals**2), 2 * residuals.mean()
 
 
+def test_multipliers_scale_the_updates_of_the_variables_that_match():
+    _, kernel, bias = by_hand()
+    network = linear()
+    step(network, sgd(network), gradient_multipliers=(("dense/kernel", 0.25),))
+    after = network.get_layer("dense").get_weights()
+    assert after[0] == pytest.approx(WEIGHTS - 0.1 * 0.25 * kernel)
+    assert after[1] == pytest.approx(BIAS - 0.1 * bias)
+
+
+def test_multipliers_come_before_clipping():
+    _, kernel, bias = by_hand()
+    network = linear()
+    reported = step(network, sgd(network), gradient_multipliers=((".*", 3.0),), clip_norm=0.5)
+    norm = 3 * np.sqrt(np.sum(kernel**2) + np.sum(bias**2))
+    assert float(reported["gradient_norm"]) == pytest.approx(norm)
+    after = network.get_layer("dense").get_weights()
+    assert after[0] == pytest.approx(WEIGHTS - 0.1 * 3 * kernel * 0.5 / norm)
+
+
+def test_each_variable_is_clipped_by_its_own_norm():
+    _, kernel, bias = by_hand()
+    network = linear()
+    step(network, sgd(network), clip_variable_norm=0.4)
+    after = network.get_layer("dense").get_weights()
+    assert after[0] == pytest.approx(WEIGHTS - 0.1 * kernel * 0.4 / np.linalg.norm(kernel))
+    assert after[1] == pytest.approx(BIAS - 0.1 * bias * min(1, 0.4 / abs(bias[0])))
+
+
+def test_values_are_clipped():
+    _, kernel, bias = by_hand()
+    network = linear()
+    step(network, sgd(network), clip_value=0.3)
+    after = network.get_layer("dense").get_weights()
+    assert after[0] == pytest.approx(WEIGHTS - 0.1 * np.clip(kernel, -0.3, 0.3))
+    assert after[1] == pytest.approx(BIAS - 0.1 * np.clip(bias, -0.3, 0.3))
+
+
+@pytest.mark.parametrize("parts", [2, 4])
+def test_a_batch_in_parts_takes_the_step_of_the_whole(parts):
+    networks = linear(keras.regularizers.L2(0.3)), linear(keras.regularizers.L2(0.3))
+    whole = step(networks[0], sgd(networks[0]), clip_norm=0.5)
+    optimizer = sgd(networks[1])
+    in_parts = step(networks[1], optimizer, clip_norm=0.5, accumulate_steps=parts)
+    for name, value in whole.items():
+        assert float(in_parts[name]) == pytest.approx(float(value))
+    for one, other in zip(networks[0].get_weights(), networks[1].get_weights(), strict=True):
+        assert one == pytest.approx(other, abs=1e-6)
+    assert int(optimizer.iterations) == 1
+
+
+def test_a_part_draws_for_its_positions_in_the_batch():
+    x = keras.Input([50])
+    network = keras.Model(x, keras.layers.Dense(1, name="dense")(random.Dropout(0.5)(x)))
+    masks = {1: [], 4: []}
+    for parts, seen in masks.items():
+
+        def loss(x, y, training=False, seen=seen):
+            seen.append(network.layers[1](x, training=training).numpy())
+            return tf.reduce_sum(network(x, training=training), axis=-1)
+
+        gradients.minimize(
+            loss,
+            tf.ones([8, 50]),
+            None,
+            network=network,
+            optimizer=sgd(network),
+            options=OptimizerOptions(accumulate_steps=parts),
+            seed=1,
+        )
+    assert np.array_equal(np.concatenate(masks[4]), masks[1][0])
+
+
+def test_each_gradient_is_reported_on_request_before_it_is_clipped():
+    _, kernel, bias = by_hand()
+    network = linear()
+    reported = step(network, sgd(network), report_gradients=True, clip_norm=0.01)
+    assert reported["gradient/dense/kernel"].numpy() == pytest.approx(kernel)
+    assert reported["gradient/dense/bias"].numpy() == pytest.approx(bias)
+
+
+def embedded():
+    words = keras.Input([3], dtype="int64")
+    vectors = keras.layers.Embedding(5, 2, name="embedding")(words)
+    network = keras.Model(words, keras.layers.Flatten()(vectors))
+    network.get_layer("embedding").set_weights([np.arange(10.0).reshape(5, 2)])
+    return network
+
+
+def test_rows_of_an_embedding_that_come_twice_add_up_before_they_are_clipped():
+    network = embedded()
+    x = tf.constant([[1, 1, 4]])  # the gradient of row 1 is twice that of row 4
+    reported = gradients.minimize(
+        lambda x, y, training=False: tf.reduce_sum(network(x), axis=-1),
+        x,
+        None,
+        network=network,
+        optimizer=sgd(network),
+        options=OptimizerOptions(clip_norm=1.0, report_gradients=True),
+        seed=0,
+    )
+    expected = np.zeros([5, 2])
+    expected[1], expected[4] = 2, 1
+    assert reported["gradient/embedding/embeddings"].numpy() == pytest.approx(expected)
+    norm = np.sqrt(4 + 4 + 1 + 1)
+    assert float(reported["gradient_norm"]) == pytest.approx(norm)
+    after = network.get_layer("embedding").get_weights()[0]
+    assert after == pytest.approx(np.arange(10.0).reshape(5, 2) - 0.1 * expected / norm)
+
+
+def test_a_variable_that_the_loss_does_not_depend_on_is_named_and_stays(caplog):
+    x = keras.Input([2])
+    used, unused = keras.layers.Dense(1, name="used")(x), keras.layers.Dense(1, name="unused")(x)
+    network = keras.Model(x, [used, unused])
+    before = network.get_layer("unused").get_weights()
+    gradients.minimize(
+        lambda x, y, training=False: tf.reduce_sum(network(x)[0], axis=-1),
+        tf.constant(X),
+        None,
+        network=network,
+        optimizer=sgd(network, weight_decay=0.1),
+        options=OptimizerOptions(),
+        seed=0,
+    )
+    [warned] = [record.getMessage() for record in caplog.records]
+    assert "unused/kernel, unused/bias" in warned
+    assert "used/kernel," not in warned.replace("unused/kernel", "")
+    for one, other in zip(before, network.get_layer("unused").get_weights(), strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
 def test_layers_draw_by_the_step_taken():
     x = keras.Input([50])
     network = keras.Model(x, keras.layers.Dense(1, name="dense")(random.Dropout(0.5)(x)))
@@ -204,6 +334,14 @@ result["reported"] = dict(
     for name, value in reported.items()
 )
 result["kernel"] = network.get_layer("dense").get_weights()[0].tolist()
+for value in ("nan", "inf"):
+    y[3] = float(value)  # on the second replica
+    _, _, _, take = step_of(False, 0.5)
+    reported = take()
+    result[value] = dict(
+        (name, [bool(np.isfinite(v)) for v in strategy.experimental_local_results(reported[name])])
+        for name in ("loss", "gradient_norm")
+    )
 _, step, forward, _ = step_of(True, 0.0)
 result |= dict(normalized=reductions(step), normalized_forward=reductions(forward))
 print(json.dumps(result))
@@ -224,6 +362,11 @@ def test_two_replicas_take_the_step_of_one(two_replicas):
         assert two_replicas["reported"][name] == pytest.approx([float(value)] * 2, abs=1e-6)
     kernel = network.get_layer("dense").get_weights()[0]
     assert np.array(two_replicas["kernel"]) == pytest.approx(kernel, abs=1e-6)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_a_value_that_is_not_finite_on_one_replica_is_seen_by_all(two_replicas, value):
+    assert two_replicas[value] == {"loss": [False] * 2, "gradient_norm": [False] * 2}
 
 
 def test_a_step_reduces_once_beside_what_batch_normalisation_reduces(two_replicas):

@@ -39,6 +39,20 @@ def test_cosine_falls_from_the_end_of_the_warm_up_to_zero_at_the_end_of_training
     assert result[100:] == pytest.approx([0] * 30, abs=1e-7)
 
 
+def test_the_exponential_schedule_falls_by_equal_factors_to_a_hundredth():
+    result = rates(schedule="exponential", learning_rate=0.4, warmup_steps=20, train_steps=100)
+    assert result[20] == pytest.approx(0.4)
+    assert result[60] == pytest.approx(0.04)
+    assert result[100:] == pytest.approx([0.004] * 30)
+    factors = np.divide(result[21:101], result[20:100])
+    assert factors == pytest.approx(0.01 ** (1 / 80), rel=1e-5)
+
+
+def test_the_piecewise_schedule_drops_to_a_tenth_after_half_and_after_three_quarters():
+    result = rates(schedule="piecewise", learning_rate=0.4, warmup_steps=20, train_steps=100)
+    assert result[20:] == pytest.approx([0.4] * 40 + [0.04] * 20 + [0.004] * 50)
+
+
 def test_a_warm_up_longer_than_training_is_no_division_by_zero():
     result = rates(schedule="cosine", learning_rate=1.0, warmup_steps=50, train_steps=50)
     assert np.all(np.isfinite(result))
@@ -64,6 +78,50 @@ def test_sgd_subtracts_rate_times_gradient():
 def test_momentum_adds_up_gradients():
     # velocity: -0.1, then 0.8 * -0.1 - 0.1 * 2 = -0.28
     assert updated("momentum", [1.0, 0.0], [2.0, 0.0], momentum=0.8) == pytest.approx([0.62, -2.0])
+
+
+def test_nesterov_looks_ahead():
+    # velocity -0.1, moved by 0.8 * -0.1 - 0.1; then velocity -0.28, moved by 0.8 * -0.28 - 0.2
+    after = updated("nesterov", [1.0, 0.0], [2.0, 0.0], momentum=0.8)
+    assert after == pytest.approx([1 - 0.18 - 0.424, -2.0])
+
+
+def test_lion_moves_by_the_rate_whatever_the_size_of_the_gradient():
+    assert updated("lion", [1e-3, -7.0]) == pytest.approx([0.9, -1.9])
+
+
+def test_weight_decay_takes_a_share_of_matrices_and_leaves_biases_and_scales_out():
+    matrix = keras.Variable([[2.0, -4.0]], name="kernel")
+    bias = keras.Variable([2.0, -4.0], name="bias")
+    options = OptimizerOptions(name="sgd", learning_rate=0.1, weight_decay=0.5)
+    optimizer = optimizers.build(options, [matrix, bias])
+    optimizer.apply([tf.zeros([1, 2]), tf.zeros([2])], [matrix, bias])
+    assert matrix.numpy()[0] == pytest.approx([2.0 - 0.1 * 0.5 * 2, -4.0 + 0.1 * 0.5 * 4])
+    assert bias.numpy() == pytest.approx([2.0, -4.0])
+
+
+def test_averages_follow_the_weights_and_take_their_place_on_request():
+    weights, optimizer = built("sgd", ema_momentum=0.75)
+    expected = None
+    for _ in range(4):
+        optimizer.apply([tf.constant([1.0, -2.0])], [weights])
+        now = weights.numpy().astype(np.float64)
+        expected = now if expected is None else 0.75 * expected + 0.25 * now
+    [(variable, average)] = optimizers.averages(optimizer)
+    assert variable is weights
+    assert average.numpy() == pytest.approx(expected)
+    before = weights.numpy()
+    with optimizers.averaged(optimizer):
+        assert weights.numpy() == pytest.approx(expected)
+        assert not np.allclose(weights.numpy(), before)
+    assert weights.numpy().tobytes() == before.tobytes()
+
+
+def test_without_averages_the_weights_stay_where_averages_are_asked_for():
+    weights, optimizer = built("sgd")
+    before = weights.numpy()
+    with optimizers.averaged(optimizer):
+        assert weights.numpy().tobytes() == before.tobytes()
 
 
 @pytest.mark.parametrize("name", ["adam", "adamw"])

@@ -4,7 +4,7 @@ import pytest
 
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
-from {{ cookiecutter.__package_name }}.engine.trainable import freeze_others
+from {{ cookiecutter.__package_name }}.engine.trainable import freeze_others, multipliers
 from {{ cookiecutter.__package_name }}.model import Model
 
 X = np.random.default_rng(0).integers(0, 256, (8, 8, 8, 1)).astype(np.uint8)
@@ -56,3 +56,37 @@ def test_a_pattern_without_a_match_lists_the_variables():
     network = keras.Model(x, keras.layers.Dense(1, name="head")(x))
     with pytest.raises(UserError, match=r"--trainable=haed/\.\* .*head/kernel, head/bias"):
         freeze_others(network, "haed/.*")
+
+
+def test_a_network_within_a_network_is_frozen_too():
+    inner_input = keras.Input((2,))
+    h = keras.layers.Dense(2, name="inner_dense")(inner_input)
+    h = keras.layers.BatchNormalization(name="inner_normalization")(h)
+    inner = keras.Model(inner_input, h, name="backbone")
+    x = keras.Input((2,))
+    network = keras.Model(x, keras.layers.Dense(1, name="head")(inner(x)))
+    freeze_others(network, "head/.*")
+    assert {v.path for v in network.trainable_variables} == {"head/kernel", "head/bias"}
+    statistics = inner.get_layer("inner_normalization").moving_mean.numpy()
+    network(np.ones([4, 2]), training=True)
+    assert inner.get_layer("inner_normalization").moving_mean.numpy().tobytes() == (
+        statistics.tobytes()
+    )
+
+
+PATHS = ["conv_1/kernel", "conv_2/kernel", "dense/kernel", "dense/bias"]
+
+
+def test_multipliers_are_one_where_nothing_matches_and_the_last_that_matches_counts():
+    assert multipliers([("conv_.*", 0.1), ("conv_2/.*", 0.5)], PATHS) == [0.1, 0.5, 1.0, 1.0]
+    assert multipliers([], PATHS) == [1.0] * 4
+
+
+def test_a_pattern_of_a_multiplier_without_a_match_lists_the_variables():
+    with pytest.raises(UserError, match=r"--gradient_multipliers: denes/\.\* .*dense/kernel"):
+        multipliers([("denes/.*", 0.1)], PATHS)
+
+
+def test_a_model_is_not_made_with_a_multiplier_that_matches_nothing():
+    with pytest.raises(UserError, match="conv_9"):
+        Model(optimizer=OptimizerOptions(gradient_multipliers=(("conv_9/.*", 0.1),)))
