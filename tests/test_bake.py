@@ -51,6 +51,8 @@ conventions/tests/renamed-in-tensorflow-2-test.yml
 conventions/utils/of-tensorflow.yml
 conventions/utils/spelled-string.yml
 conventions/utils/tensorflow-itself.yml
+launch/local_workers
+launch/slurm.sbatch
 presets/debug.txt
 presets/overfit_one_batch.txt
 presets/two_devices_on_cpu.txt
@@ -116,6 +118,7 @@ tests/away.py
 tests/comparing.py
 tests/conftest.py
 tests/engine/test_batches.py
+tests/engine/test_cluster.py
 tests/engine/test_command.py
 tests/engine/test_dataset.py
 tests/engine/test_events.py
@@ -128,6 +131,7 @@ tests/engine/test_metrics.py
 tests/engine/test_mistakes.py
 tests/engine/test_optimizers.py
 tests/engine/test_paths.py
+tests/engine/test_peers.py
 tests/engine/test_placement.py
 tests/engine/test_plots.py
 tests/engine/test_profiling.py
@@ -146,6 +150,7 @@ tests/engine/test_training.py
 tests/engine/test_warm_start.py
 tests/test_conventions.py
 tests/test_data.py
+tests/test_devices.py
 tests/test_evaluate.py
 tests/test_export.py
 tests/test_faults.py
@@ -157,6 +162,7 @@ tests/test_prepare.py
 tests/test_sources.py
 tests/test_train.py
 tests/test_vocab.py
+tests/test_workers.py
 """
 CI_FILES = {"github": [".github/workflows/ci.yml"], "none": []}
 LICENSE_LINES = {

@@ -5,10 +5,13 @@ and in a new one (`run_command`) where it must: several devices, signals, what a
 """
 
 import importlib
+import json
 import os
 import re
+import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -19,10 +22,16 @@ from {{ cookiecutter.__package_name }} import flags, prepare
 from {{ cookiecutter.__package_name }}.engine import command, dataset
 
 PACKAGE = flags.__package__
+ROOT = Path(__file__).parent.parent
 
 # Tests compare bits, and several devices are virtual: all of them run on the CPU.
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+
+
+def environment():
+    """Returns the variables for a process that imports what this one can."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
 
 
 class Finished(NamedTuple):
@@ -55,7 +64,7 @@ def run_python():
         done = subprocess.run(
             [sys.executable, *arguments],
             cwd=cwd,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+            env=environment(),
             capture_output=True,
             text=True,
             check=False,
@@ -74,6 +83,55 @@ def run_command(run_python):
         return run_python("-m", f"{PACKAGE}.{name}", *arguments, cwd=cwd)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def run_workers(run_python):
+    """Runs a command with several workers on this machine: `run_workers(2, "train", ...)`."""
+
+    def run(count, name, *arguments):
+        command = (sys.executable, "-m", f"{PACKAGE}.{name}", *arguments)
+        return run_python(str(ROOT / "launch" / "local_workers"), str(count), *command)
+
+    return run
+
+
+@pytest.fixture
+def start_workers():
+    """Starts workers as processes of their own, to be killed one by one; all are when the test ends.
+
+    `start_workers(2, "train", *arguments, each=[(), ("--more",)], only=[1])`
+    """
+    started = []
+
+    def start(count, name, *arguments, each=None, only=None):
+        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+        workers = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
+        for s in sockets:
+            s.close()
+        for index in range(count) if only is None else only:
+            described = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
+            started.append(
+                subprocess.Popen(
+                    [
+                        sys.executable,
+                        "-m",
+                        f"{PACKAGE}.{name}",
+                        *arguments,
+                        *(each or [()] * count)[index],
+                    ],
+                    env={**environment(), "TF_CONFIG": json.dumps(described)},
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+        return list(started)
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 @pytest.fixture

@@ -88,28 +88,6 @@ def test_two_devices_train_like_one(
     assert result(done)["error"] == json.loads((trained / "stdout").read_text())["error"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("optimizer", ["sgd", "momentum"])
-def test_one_two_and_four_devices_have_the_same_weights_after_100_steps(
-    run_command, data_dir, tmp_path, checkpoint, optimizer
-):
-    weights = {}
-    for devices in ("cpu", "cpu:2", "cpu:4"):
-        run = tmp_path / devices.replace(":", "-")
-        done = run_command(
-            "train",
-            *(f"--data_dir={data_dir}", f"--model_dir={run}", f"--devices={devices}"),
-            *(f"--optimizer={optimizer}", "--train_steps=100", "--warmup_steps=10"),
-            "--clip_norm=0.1",
-        )
-        assert done.status == 0, done.err
-        weights[devices] = checkpoint(run, 100)
-    start = {key: 0 * value for key, value in weights["cpu"].items() if "/" in key}
-    assert largest_difference({k: weights["cpu"][k] for k in start}, start) > 0.1
-    assert largest_difference(weights["cpu"], weights["cpu:2"]) <= 1e-5
-    assert largest_difference(weights["cpu"], weights["cpu:4"]) <= 1e-5
-
-
 def start(*arguments):
     """Starts `train` in a process of its own and does not wait for it."""
     return subprocess.Popen(

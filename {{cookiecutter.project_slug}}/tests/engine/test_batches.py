@@ -129,7 +129,9 @@ def test_micro_batches_of_all_replicas_join_to_the_global_batch(split, strategy)
 
 
 def test_a_batch_that_micro_batches_do_not_divide_is_refused(split):
-    with pytest.raises(UserError, match=r"batch_size=32 .*2 devices times --accumulate_steps=3.*36"):
+    with pytest.raises(
+        UserError, match=r"batch_size=32 .*2 devices times --accumulate_steps=3.*36"
+    ):
         batches.training(split, Readers(2), batch_size=32, seed=5, accumulate_steps=3)
 
 

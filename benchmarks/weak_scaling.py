@@ -1,0 +1,154 @@
+"""Two workers that train together against two that train alone, at the same time on the same cores.
+
+uv run --project build/digit-classifier python benchmarks/weak_scaling.py
+
+Four processes live through all rounds, two pinned to each of two cores: a pair that shares a training through
+MultiWorkerMirroredStrategy, and two that train alone. Only one pair works at a time. The pairs take turns. The figure
+is the throughput of the first pair over that of the second; 1 would be no price at all for training together.
+"""
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import time
+
+ROUNDS = 7
+BATCH = 64  # examples a worker
+STEPS = 40  # in a round
+SHAPE = (32, 32, 3)
+CLASSES = 10
+
+
+def work(core: int, workers: list[str]) -> None:
+    """Train STEPS steps whenever a line comes in, and print the seconds that they took."""
+    os.sched_setaffinity(0, {core})
+    import keras
+    import numpy as np
+    import tensorflow as tf
+    from digit_classifier.engine import gradients, optimizers, placement, steps
+    from digit_classifier.engine.cluster import Cluster
+    from digit_classifier.engine.options import OptimizerOptions, PlacementOptions
+
+    cluster = Cluster(tuple(workers), core) if workers else None
+    strategy = placement.strategy(PlacementOptions(devices="cpu"), cluster)
+
+    class Model(tf.Module):
+        """A convolutional network that computes much and holds little."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            layers = [keras.Input(SHAPE)]
+            for filters in (32, 64, 64):
+                layers.append(keras.layers.Conv2D(filters, 3, padding="same", activation="silu"))
+                layers.append(keras.layers.AveragePooling2D(2))
+            layers += [keras.layers.Flatten(), keras.layers.Dense(CLASSES)]
+            self.network = keras.Sequential(layers)
+            self.options = OptimizerOptions(clip_norm=1.0)
+            self.optimizer = optimizers.build(self.options, self.network.trainable_variables)
+
+        def loss(self, x: tf.Tensor, y: tf.Tensor, training: bool = False) -> tf.Tensor:
+            scores = self.network(x, training=training)
+            return tf.nn.sparse_softmax_cross_entropy_with_logits(y, scores)
+
+        def optimize(self, x: tf.Tensor, y: tf.Tensor) -> dict[str, tf.Tensor]:
+            return gradients.minimize(
+                self.loss,
+                x,
+                y,
+                network=self.network,
+                optimizer=self.optimizer,
+                options=self.options,
+                seed=0,
+            )
+
+    with strategy.scope():
+        model = Model()
+    draw = np.random.default_rng(core)
+    batch = {
+        "x": draw.normal(size=(BATCH, *SHAPE)).astype(np.float32),
+        "y": draw.integers(0, CLASSES, BATCH),
+    }
+    iterator = iter(
+        strategy.distribute_datasets_from_function(
+            lambda _: tf.data.Dataset.from_tensors(batch).repeat()
+        )
+    )
+    train = steps.make_train(model, strategy)
+    train(iterator, tf.constant(2))
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        began = time.perf_counter()
+        rows, _ = train(iterator, tf.constant(STEPS))
+        rows.numpy()
+        print(time.perf_counter() - began, flush=True)
+
+
+def free_addresses(count: int) -> list[str]:
+    """Return addresses on this machine that nothing uses."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
+    for s in sockets:
+        s.close()
+    return addresses
+
+
+def start(core: int, workers: list[str]) -> subprocess.Popen[str]:
+    """Start a worker on a core."""
+    command = [sys.executable, __file__, "--core", str(core), "--workers", json.dumps(workers)]
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
+    )
+
+
+def seconds(pair: list[subprocess.Popen[str]]) -> list[float]:
+    """Let a pair work at the same time; return what each took."""
+    for worker in pair:
+        print("go", file=worker.stdin, flush=True)
+    return [float(worker.stdout.readline()) for worker in pair if worker.stdout]
+
+
+def main() -> None:
+    """Print the throughputs of each round and the median of their ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--core", type=int, help="set for the processes that this one starts")
+    parser.add_argument("--workers", type=json.loads, default=[])
+    arguments = parser.parse_args()
+    if arguments.core is not None:
+        work(arguments.core, arguments.workers)
+        return
+    addresses = free_addresses(2)
+    pairs = {
+        "together": [start(core, addresses) for core in (0, 1)],
+        "alone": [start(core, []) for core in (0, 1)],
+    }
+    for pair in pairs.values():
+        for worker in pair:
+            assert worker.stdout is not None
+            assert worker.stdout.readline() == "ready\n", "a worker did not start"
+    print("round | together, examples/s | alone, examples/s | ratio")
+    ratios = []
+    for i in range(arguments.rounds):
+        order = list(pairs) if i % 2 == 0 else list(reversed(pairs))
+        rates = {
+            name: sum(BATCH * STEPS / s for s in took)
+            for name, took in ((name, seconds(pairs[name])) for name in order)
+        }
+        ratios.append(rates["together"] / rates["alone"])
+        print(f"{i} | {rates['together']:.0f} | {rates['alone']:.0f} | {ratios[-1]:.3f}")
+    for worker in (worker for pair in pairs.values() for worker in pair):
+        worker.kill()
+        worker.wait()
+    print(f"median of {len(ratios)}: {statistics.median(ratios):.3f}")
+
+
+if __name__ == "__main__":
+    main()
