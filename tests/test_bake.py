@@ -77,6 +77,7 @@ src/PACKAGE/engine/loop.py
 src/PACKAGE/engine/manifest.py
 src/PACKAGE/engine/metrics.py
 src/PACKAGE/engine/mistakes.py
+src/PACKAGE/engine/numerics.py
 src/PACKAGE/engine/optimizers.py
 src/PACKAGE/engine/options.py
 src/PACKAGE/engine/paths.py
@@ -143,6 +144,7 @@ tests/engine/test_report.py
 tests/engine/test_saver.py
 tests/engine/test_splits.py
 tests/engine/test_state.py
+tests/engine/test_steps.py
 tests/engine/test_summaries.py
 tests/engine/test_tables.py
 tests/engine/test_trainable.py

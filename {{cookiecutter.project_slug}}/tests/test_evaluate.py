@@ -7,6 +7,8 @@ from sklearn.metrics import accuracy_score, confusion_matrix, log_loss
 
 from {{ cookiecutter.__package_name }}.engine import records
 
+from comparing import assert_one_line_error
+
 
 def result(done):
     assert done.status == 0, done.err
@@ -91,8 +93,37 @@ def test_figures_are_written_into_the_run_and_nothing_has_to_be_repeated(command
     figures = result(command_line("evaluate", f"--model_dir={run}"))
     assert figures["split"] == "validation"
     assert json.loads((run / "evaluation-validation.json").read_text()) == figures
+    assert {path.name for path in run.glob("*-validation.*")} == {
+        *("evaluation-validation.json", "confusion-validation.png", "mistakes-validation.png")
+    }
+    assert (run / "report.html").exists()
     last = json.loads((run / "stdout").read_text().splitlines()[-1])
     assert figures["error"] == pytest.approx(last["error"])  # that of the end of training
+
+
+def test_tensorboard_shows_the_confusion_matrix_and_the_worst_mistakes_once(
+    command_line, run, event_values
+):
+    for _ in range(2):
+        result(command_line("evaluate", f"--model_dir={run}", "--split=test"))
+    pictures = [(tag, step, len(value) - 2) for tag, step, value in event_values(run / "test")]
+    assert sorted(pictures) == [("confusion", 60, 1), ("mistakes", 60, 1)]
+
+
+def test_runs_are_compared_in_one_table(command_line, run, trained, tmp_path):
+    other = shutil.copytree(trained, tmp_path / "other")
+    arguments = (f"--model_dir={run}", f"--compare={other}")
+    done = command_line("evaluate", *arguments)
+    assert_one_line_error(done, f"first evaluate it with --model_dir={other} --split=validation")
+    first = result(command_line("evaluate", f"--model_dir={other}", "--checkpoint=best"))
+    done = command_line("evaluate", *arguments)
+    for name, figures in ((run, result(done)), (other, first)):
+        (row,) = [line for line in done.out.splitlines() if line.startswith(str(name))]
+        assert row.split()[1:4] == [
+            str(figures["global_step"]),
+            f"{figures['loss']:.4f}",
+            str(figures["examples"]),
+        ]
 
 
 @pytest.mark.slow

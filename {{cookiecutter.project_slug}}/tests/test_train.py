@@ -236,6 +236,32 @@ def test_the_debug_preset_runs_everything_quickly(command_line, data_dir, tmp_pa
 
 
 @pytest.mark.slow
+def test_the_operation_that_makes_the_first_nan_is_named_on_request(
+    run_command, data_dir, tmp_path
+):
+    done = run_command(
+        "train",
+        *(f"--data_dir={data_dir}", f"--model_dir={tmp_path}/run", "--check_numerics"),
+        *("--learning_rate=1e30", "--warmup_steps=0", "--train_steps=50"),
+    )
+    assert_one_line_error(done, "--check_numerics", "network", " made ", "/model.py, line ")
+
+
+@pytest.mark.slow
+def test_bfloat16_learns_and_keeps_its_weights_in_float32(
+    run_command, data_dir, tmp_path, checkpoint
+):
+    done = run_command(
+        "train",
+        *(f"--data_dir={data_dir}", f"--model_dir={tmp_path}/run", "--precision=bfloat16"),
+        "--train_steps=200",
+    )
+    assert done.status == 0, done.err
+    assert result(done)["error"] < 0.1
+    assert checkpoint(tmp_path / "run", 200)["inference/conv_1/kernel"].dtype == np.float32
+
+
+@pytest.mark.slow
 def test_the_model_can_overfit_one_batch(command_line, data_dir, tmp_path):
     done = command_line(
         "train",

@@ -1,3 +1,4 @@
+import dataclasses
 import math
 import re
 import shutil
@@ -10,9 +11,10 @@ import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
 from {{ cookiecutter.__package_name }} import data
-from {{ cookiecutter.__package_name }}.engine import batches, optimizers, training
+from {{ cookiecutter.__package_name }}.engine import batches, optimizers, steps, training
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.options import LoopOptions, OptimizerOptions
+from {{ cookiecutter.__package_name }}.engine.saver import restore_run
 from {{ cookiecutter.__package_name }}.model import Model
 from {{ cookiecutter.__package_name }}.vocab import vocab
 
@@ -223,6 +225,47 @@ def test_a_finished_run_has_nothing_left_and_says_why(trainer, trained):
     assert run.first_step == STEPS
     assert run.why_finished == "a larger --train_steps or --epochs goes on"
     assert trainer(trained, train_steps=STEPS + 1).why_finished is None
+
+
+def test_weights_and_gradients_are_shown_whenever_curves_are_written(
+    trainer, event_values, tmp_path
+):
+    options = dataclasses.replace(OPTIMIZER, report_gradients=True)
+    run = trainer(tmp_path, optimizer=options, train_steps=20, summarize_gradients=True)
+    run.run()
+    read = event_values(tmp_path / "train")
+    norms = {step: value for tag, step, value in read if tag == vocab.gradient_norm}
+    for name in (vocab.gradient, vocab.inference):
+        shown = [step for tag, step, _ in read if tag == f"{name}/conv_1/kernel"]
+        assert shown == [10, 20]
+    for step in (10, 20):
+        of_variables = [
+            float(np.squeeze(value))
+            for tag, at, value in read
+            if at == step and tag.startswith(f"{vocab.gradient_norm}/")
+        ]
+        assert len(of_variables) == len(run.model.network.trainable_variables)
+        assert np.linalg.norm(of_variables) == pytest.approx(float(norms[step]), rel=1e-5)
+
+
+def test_averages_are_what_is_evaluated_and_restored(trainer, digits, checkpoint, tmp_path):
+    options = dataclasses.replace(OPTIMIZER, ema_momentum=0.9)
+    run = trainer(tmp_path, optimizer=options, train_steps=20)
+    error = run.run().error
+    saved = checkpoint(tmp_path, 20)
+    judged = {}
+    for averages, name in ((True, vocab.average), (False, vocab.inference)):
+        model = Model.for_dataset(digits)
+        restore_run(str(tmp_path), model, averages=averages)
+        kernel = model.network.get_layer("logits").kernel.numpy()
+        assert kernel.tobytes() == saved[f"{name}/logits/kernel"].tobytes()
+        evaluate = steps.make_evaluate(model, tf.distribute.get_strategy())
+        split = batches.open_split(digits, "validation")
+        judged[name] = evaluate(
+            batches.evaluation(split, tf.distribute.get_strategy(), batch_size=64)
+        )
+    assert judged[vocab.average][vocab.error] == error
+    assert judged[vocab.average][vocab.loss] != judged[vocab.inference][vocab.loss]
 
 
 CONSTANT = OptimizerOptions(learning_rate=0.02)

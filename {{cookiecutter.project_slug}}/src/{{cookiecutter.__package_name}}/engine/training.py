@@ -18,7 +18,7 @@ import tensorflow as tf
 from absl import logging
 
 from ..vocab import vocab
-from . import batches, loop, optimizers, steps
+from . import batches, loop, numerics, optimizers, steps
 from .curves import Curves
 from .dataset import Dataset
 from .errors import UserError
@@ -197,7 +197,10 @@ class Trainer:
             UserError: the loss or the gradients of a step are NaN or Inf.
         """
         began = time.monotonic()
-        rows, self._gradients = self._take(self._iterator, tf.constant(count))
+        try:
+            rows, self._gradients = self._take(self._iterator, tf.constant(count))
+        except tf.errors.InvalidArgumentError as error:
+            raise numerics.explained(error) or error from None
         rows = rows.numpy()
         seconds = time.monotonic() - began
         self._refuse_nonfinite(step, rows)

@@ -62,6 +62,15 @@ def test_the_loss_is_the_cross_entropy_of_each_example(model, x, y):
     assert losses.mean() == pytest.approx(expected, abs=1e-5)
 
 
+def test_classes_are_weighted_in_training_alone(x, y):
+    weights = [0.5, 1.0, 2.0, 4.0]
+    plain, weighted = (Model(image_shape=(9, 7, 3), classes=4, class_weights=w) for w in (None, weights))
+    batch = tf.constant(x), tf.constant(y)
+    assert weighted.loss(*batch).numpy() == pytest.approx(plain.loss(*batch).numpy())
+    in_training = plain.loss(*batch, training=True).numpy() * np.array(weights)[y]
+    assert weighted.loss(*batch, training=True).numpy() == pytest.approx(in_training, rel=1e-5)
+
+
 def test_an_input_of_another_shape_is_an_error_that_gives_both(model):
     with pytest.raises(ValueError, match=r"\(5, 8, 8, 1\).*\(9, 7, 3\)"):
         model.inference(tf.zeros([5, 8, 8, 1]))

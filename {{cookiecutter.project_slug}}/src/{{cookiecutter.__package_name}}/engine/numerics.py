@@ -1,0 +1,32 @@
+"""What ``--check_numerics`` found, in one line instead of TensorFlow's hundred."""
+
+import re
+
+import tensorflow as tf
+
+from .errors import UserError
+
+_NODE = re.compile(r"\{\{node (?:while/)?(\S+)/CheckNumericsV2\}\}")
+_VALUES = re.compile(r"Tensor had (\S.*?) values")
+_FRAME = re.compile(r"\+ \S*?([^/\s]+/[^/\s]+\.py) \(L(\d+)\)")
+
+
+def explained(error: tf.errors.OpError) -> UserError | None:
+    """Returns what to tell of an operation that made a NaN or Inf; None if the error is another one.
+
+    Args:
+        error: raised by a function that was traced under ``tf.debugging.enable_check_numerics``.
+    """
+    node, values = (pattern.search(error.message) for pattern in (_NODE, _VALUES))
+    if node is None:
+        return None
+    package = __package__.partition(".")[0]
+    frames = [
+        f"{path}, line {line}"
+        for path, line in _FRAME.findall(error.message)
+        if path.startswith(f"{package}/")  # not the engine's, which are a folder deeper
+    ]
+    return UserError(
+        f"--check_numerics: {node[1]} made {values[1] if values else 'NaN or Inf'}"
+        f"{f' (made at {frames[-1]})' if frames else ''}; nothing was saved since the last checkpoint"
+    )
