@@ -9,7 +9,13 @@ import pytest
 import tensorflow as tf
 
 from {{ cookiecutter.__package_name }} import data, flags
-from {{ cookiecutter.__package_name }}.engine import batches, exporting, restored, saver, steps
+from {{ cookiecutter.__package_name }}.engine import (
+    batches,
+    exporting,
+    restored,
+    saver,
+    steps,
+)
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.model import Model
 from {{ cookiecutter.__package_name }}.vocab import vocab

@@ -40,6 +40,7 @@ def test_tasks_of_slurm_are_the_workers_with_a_port_each(kind, monkeypatch):
     for name, value in SLURM.items():  # TensorFlow's resolver reads them itself
         monkeypatch.setenv(name, value)
     found = cluster.find(kind)
+    assert found is not None
     assert found.index == 2
     hosts = [address.partition(":")[0] for address in found.workers]
     ports = [int(address.partition(":")[2]) for address in found.workers]

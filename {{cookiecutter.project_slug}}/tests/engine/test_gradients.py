@@ -172,7 +172,7 @@ def test_a_batch_in_parts_takes_the_step_of_the_whole(parts):
 def test_a_part_draws_for_its_positions_in_the_batch():
     x = keras.Input([50])
     network = keras.Model(x, keras.layers.Dense(1, name="dense")(random.Dropout(0.5)(x)))
-    masks = {1: [], 4: []}
+    masks: dict[int, list[np.ndarray]] = {1: [], 4: []}
     for parts, seen in masks.items():
 
         def loss(x, y, training=False, seen=seen):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ def workers():
 
 def together(workers, work, timeout=20.0):
     """Runs `work(peers, index)` for each worker in a thread; returns what they returned or raised."""
-    results = [None] * len(workers)
+    results: list[Any] = [None] * len(workers)
 
     def one(index):
         try:

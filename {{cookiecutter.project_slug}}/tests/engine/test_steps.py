@@ -1,9 +1,17 @@
+from typing import Any
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from {{ cookiecutter.__package_name }}.engine import batches, gradients, optimizers, random, steps
+from {{ cookiecutter.__package_name }}.engine import (
+    batches,
+    gradients,
+    optimizers,
+    random,
+    steps,
+)
 from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
 from {{ cookiecutter.__package_name }}.vocab import vocab
 
@@ -40,7 +48,7 @@ class Plain:
 
 def weights_after(split, accumulate_steps):
     options = OptimizerOptions(clip_norm=0.5, accumulate_steps=accumulate_steps)
-    model = Plain(split.fetch(tf.constant([0], tf.int64))[vocab.x][0], options)
+    model: Any = Plain(split.fetch(tf.constant([0], tf.int64))[vocab.x][0], options)
     iterator = batches.training(
         split, ONE_DEVICE, batch_size=64, seed=3, accumulate_steps=accumulate_steps
     )
@@ -60,7 +68,7 @@ def test_a_batch_in_four_parts_trains_like_the_whole_one(digits):
 def test_the_gradients_of_the_last_step_come_back_on_request(digits):
     split = batches.open_split(digits, "train")
     example = split.fetch(tf.constant([0], tf.int64))[vocab.x][0]
-    model = Plain(example, OptimizerOptions(report_gradients=True))
+    model: Any = Plain(example, OptimizerOptions(report_gradients=True))
     iterator = batches.training(split, ONE_DEVICE, batch_size=64, seed=3)
     rows, last = steps.make_train(model, ONE_DEVICE)(iterator, tf.constant(3))
     assert set(last) == {f"{vocab.gradient}/{v.path}" for v in model.network.trainable_variables}

@@ -64,7 +64,9 @@ def test_the_loss_is_the_cross_entropy_of_each_example(model, x, y):
 
 def test_classes_are_weighted_in_training_alone(x, y):
     weights = [0.5, 1.0, 2.0, 4.0]
-    plain, weighted = (Model(image_shape=(9, 7, 3), classes=4, class_weights=w) for w in (None, weights))
+    plain, weighted = (
+        Model(image_shape=(9, 7, 3), classes=4, class_weights=w) for w in (None, weights)
+    )
     batch = tf.constant(x), tf.constant(y)
     assert weighted.loss(*batch).numpy() == pytest.approx(plain.loss(*batch).numpy())
     in_training = plain.loss(*batch, training=True).numpy() * np.array(weights)[y]
