@@ -12,7 +12,7 @@ from pathlib import Path
 ANSWERS = r"""{{ cookiecutter | tojson }}"""
 
 # What each choice of `ci` keeps; what only the other choices keep is deleted.
-CI_FILES = {"github": [".github"], "none": []}
+CI_FILES = {"github": [".github"], "gitlab": [".gitlab-ci.yml", "renovate.json"], "none": []}
 
 
 def choose_task(project: Path, task: str) -> None:
@@ -61,7 +61,7 @@ def next_commands(answers: dict[str, str]) -> str:
             "",
             f"  cd {answers['project_slug']}",
             "  uv sync",
-            f"  uv run python -m {package}.prepare --source=digits --data_dir=data",
+            f"  uv run python -m {package}.prepare --data_dir=data",
             f"  uv run python -m {package}.train --model_dir=runs/baseline",
             f"  uv run python -m {package}.evaluate --model_dir=runs/baseline --split=test",
             "",

@@ -13,6 +13,15 @@ from typing import NamedTuple
 
 # One raw string keeps this file valid Python before rendering; tojson escapes every quote and backslash.
 ANSWERS = r"""{{ cookiecutter | tojson }}"""
+# What was given on the command line or in a user's config, before cookiecutter rendered it. cruft has no such thing.
+GIVEN = r"""{{ _cookiecutter | default({}) | tojson }}"""
+# The answers that cookiecutter.json computes from others, as they stand there.
+COMPUTED = r"""{% raw %}{
+  "project_slug": "{{ cookiecutter.project_name | slugify(max_length=40, word_boundary=True, save_order=True) }}",
+  "description":
+   "{{ cookiecutter.project_name }}: a TensorFlow model that is prepared, trained and evaluated from the command line.",
+  "organization": "{{ cookiecutter.author_name }}"
+}{% endraw %}"""
 
 MAX_SLUG_LENGTH = 40
 # The free texts and their greatest length; a description made from the longest name fits.
@@ -138,12 +147,27 @@ def check_email(value: str) -> list[Problem]:
     return [Problem("author_email", value, "is not an e-mail address", "'you@example.com'")]
 
 
-def find_problems(answers: dict[str, str]) -> list[Problem]:
+def check_given(field: str, given: str, computed: str) -> list[Problem]:
+    """Check an answer that cookiecutter rendered: `7 * 7` in braces is 49 by now, and would be again at an update."""
+    if given == computed or not (markers := [m for m in TEMPLATE_MARKERS if m in given]):
+        return []
+    reason = f"holds {' and '.join(markers)}, which templates are written in, and was computed"
+    return [Problem(field, given, reason, "leave the braces out")]
+
+
+def find_problems(
+    answers: dict[str, str],
+    given: dict[str, str] | None = None,
+    computed: dict[str, str] | None = None,
+) -> list[Problem]:
     """Return every problem of the answers; choices were checked by cookiecutter itself."""
     problems = []
-    for field in MAX_LENGTH:
-        problems += check_text(field, answers[field])
-    problems += check_slug(answers["project_slug"])
+    for field in ("project_slug", *MAX_LENGTH):
+        found = check_given(field, (given or {}).get(field, ""), (computed or {}).get(field, ""))
+        if not found:
+            value = answers[field]
+            found = check_slug(value) if field == "project_slug" else check_text(field, value)
+        problems += found
     if not any(problem.field == "author_email" for problem in problems):
         problems += check_email(answers["author_email"])
     return problems
@@ -161,7 +185,7 @@ def describe(problems: list[Problem]) -> str:
 
 def main() -> None:
     """Exit with status 1 and the message if any answer cannot be used."""
-    problems = find_problems(json.loads(ANSWERS))
+    problems = find_problems(json.loads(ANSWERS), json.loads(GIVEN), json.loads(COMPUTED))
     if problems:
         sys.exit(describe(problems))
 

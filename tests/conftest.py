@@ -20,6 +20,20 @@ CHOICES: dict[str, list[str]] = {
     key: value for key, value in CONTEXT.items() if key[0] != "_" and type(value) is list
 }
 
+# Every combination of task, continuous integration and Python version; the licences, which no other file depends on,
+# are spread over them so that each pair of choices occurs.
+COMBINATIONS: list[dict[str, str]] = [
+    {
+        "task": task,
+        "ci": ci,
+        "python_version": python_version,
+        "license": CHOICES["license"][(2 * i + j + k) % len(CHOICES["license"])],
+    }
+    for i, task in enumerate(CHOICES["task"])
+    for j, ci in enumerate(CHOICES["ci"])
+    for k, python_version in enumerate(CHOICES["python_version"])
+]
+
 SHORTEST_SLUG = "a"
 LONGEST_SLUG = "an-unusually-long-name-of-a-project-of-4"
 
@@ -211,3 +225,28 @@ def quick_start(default_project: BakedProject) -> dict[str, Result]:
         for command in quick
         if "tensorboard" not in command
     }
+
+
+@pytest.fixture(scope="session")
+def borrow(
+    default_project: BakedProject, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Result]:
+    """Return a function that runs a command in another project with the environment of the default one.
+
+    One TensorFlow for many projects, also for those that ask for a Python that is not here. So `uv run <command>`
+    of their hooks is a script that runs the command.
+    """
+    shim = tmp_path_factory.mktemp("shim") / "uv"
+    shim.write_text('#!/bin/sh\nshift\nexec "$@"\n')
+    shim.chmod(0o755)
+    programs = default_project.path / ".venv" / "bin"
+    path = os.pathsep.join([str(shim.parent), str(programs), clean_environment()["PATH"]])
+
+    def borrow(project: BakedProject, *command: str, timeout: float = 600) -> Result:
+        environment = {"PATH": path, "PYTHONPATH": str(project.path / "src")}
+        first = str(programs / command[0])
+        return run(
+            first, *command[1:], folder=project.path, timeout=timeout, environment=environment
+        )
+
+    return borrow

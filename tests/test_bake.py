@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from conftest import CHOICES, LONGEST_SLUG, SHORTEST_SLUG, Bake, BakedProject
+from conftest import CHOICES, COMBINATIONS, LONGEST_SLUG, SHORTEST_SLUG, Bake, BakedProject
 
 FILES = """
 .gitattributes
@@ -51,8 +51,6 @@ conventions/tests/renamed-in-tensorflow-2-test.yml
 conventions/utils/of-tensorflow.yml
 conventions/utils/spelled-string.yml
 conventions/utils/tensorflow-itself.yml
-launch/local_workers
-launch/slurm.sbatch
 presets/debug.txt
 presets/overfit_one_batch.txt
 presets/two_devices_on_cpu.txt
@@ -60,7 +58,6 @@ presets/two_gpus.txt
 pyproject.toml
 sgconfig.yml
 src/PACKAGE/__init__.py
-src/PACKAGE/data.py
 src/PACKAGE/engine/__init__.py
 src/PACKAGE/engine/batches.py
 src/PACKAGE/engine/cluster.py
@@ -77,13 +74,13 @@ src/PACKAGE/engine/loop.py
 src/PACKAGE/engine/manifest.py
 src/PACKAGE/engine/metrics.py
 src/PACKAGE/engine/mistakes.py
-src/PACKAGE/engine/numerics.py
 src/PACKAGE/engine/optimizers.py
 src/PACKAGE/engine/options.py
 src/PACKAGE/engine/paths.py
 src/PACKAGE/engine/peers.py
 src/PACKAGE/engine/placement.py
 src/PACKAGE/engine/plots.py
+src/PACKAGE/engine/preparing.py
 src/PACKAGE/engine/profiling.py
 src/PACKAGE/engine/progress.py
 src/PACKAGE/engine/protocols.py
@@ -105,11 +102,7 @@ src/PACKAGE/engine/warm_start.py
 src/PACKAGE/evaluate.py
 src/PACKAGE/export.py
 src/PACKAGE/flags.py
-src/PACKAGE/inputs.py
-src/PACKAGE/model.py
 src/PACKAGE/predict.py
-src/PACKAGE/prepare.py
-src/PACKAGE/sources.py
 src/PACKAGE/train.py
 src/PACKAGE/vocab.py
 template/engine.sha256
@@ -119,7 +112,6 @@ tests/away.py
 tests/comparing.py
 tests/conftest.py
 tests/engine/test_batches.py
-tests/engine/test_cluster.py
 tests/engine/test_command.py
 tests/engine/test_dataset.py
 tests/engine/test_events.py
@@ -132,7 +124,6 @@ tests/engine/test_metrics.py
 tests/engine/test_mistakes.py
 tests/engine/test_optimizers.py
 tests/engine/test_paths.py
-tests/engine/test_peers.py
 tests/engine/test_placement.py
 tests/engine/test_plots.py
 tests/engine/test_profiling.py
@@ -144,38 +135,65 @@ tests/engine/test_report.py
 tests/engine/test_saver.py
 tests/engine/test_splits.py
 tests/engine/test_state.py
-tests/engine/test_steps.py
 tests/engine/test_summaries.py
 tests/engine/test_tables.py
 tests/engine/test_trainable.py
 tests/engine/test_training.py
 tests/engine/test_warm_start.py
 tests/test_conventions.py
-tests/test_data.py
-tests/test_devices.py
 tests/test_evaluate.py
-tests/test_export.py
 tests/test_faults.py
 tests/test_flags.py
-tests/test_model.py
 tests/test_names.py
+tests/test_train.py
+tests/test_vocab.py
+"""
+TASK_FILES = {
+    "image": """
+src/PACKAGE/data.py
+src/PACKAGE/inputs.py
+src/PACKAGE/model.py
+src/PACKAGE/prepare.py
+src/PACKAGE/sources.py
+src/PACKAGE/task_flags.py
+tests/test_data.py
+tests/test_example.py
+tests/test_export.py
+tests/test_model.py
 tests/test_predict.py
 tests/test_prepare.py
 tests/test_sources.py
-tests/test_train.py
-tests/test_vocab.py
-tests/test_workers.py
-"""
-CI_FILES = {"github": [".github/workflows/ci.yml"], "none": []}
+""",
+    "tabular": """
+src/PACKAGE/columns.py
+src/PACKAGE/data.py
+src/PACKAGE/inputs.py
+src/PACKAGE/model.py
+src/PACKAGE/prepare.py
+src/PACKAGE/preprocessing.py
+src/PACKAGE/tables.py
+src/PACKAGE/target.py
+src/PACKAGE/task_flags.py
+tests/test_columns.py
+tests/test_data.py
+tests/test_example.py
+tests/test_model.py
+tests/test_prepare.py
+tests/test_preprocessing.py
+tests/test_tables.py
+""",
+}
+CI_FILES = {
+    "github": [".github/dependabot.yml", ".github/workflows/ci.yml"],
+    "gitlab": [".gitlab-ci.yml", "renovate.json"],
+    "none": [],
+}
 LICENSE_LINES = {
     "MIT": "MIT License",
     "Apache-2.0": "Version 2.0, January 2004",
     "BSD-3-Clause": "BSD 3-Clause License",
     "Proprietary": "All rights reserved.",
 }
-COMBINATIONS = [
-    dict(zip(CHOICES, values, strict=True)) for values in itertools.product(*CHOICES.values())
-]
 TEXTS = [
     'Ann "the net" O\'Neil',
     r"C:\new\table",
@@ -187,13 +205,13 @@ TEXTS = [
 
 
 def expected_files(project: BakedProject) -> set[str]:
-    paths = f"{FILES} {' '.join(CI_FILES[project.answers['ci']])}".split()
+    paths = f"{FILES} {TASK_FILES[project.answers['task']]} {' '.join(CI_FILES[project.answers['ci']])}".split()
     return {path.replace("PACKAGE", project.package) for path in paths}
 
 
 def leftovers(text: str) -> list[str]:
     """Return what rendering should have taken away; `${{ }}` is GitHub's."""
-    return re.findall(r"cookiecutter.{0,40}|(?<!\$)\{\{.{0,40}|\{%.{0,40}|\{#.{0,40}", text)
+    return re.findall(r"cookiecutter(?!\.\*).{0,40}|(?<!\$)\{\{.{0,40}|\{%.{0,40}|\{#.{0,40}", text)
 
 
 def source_files(package: Path) -> dict[str, bytes]:
@@ -207,6 +225,12 @@ def source_files(package: Path) -> dict[str, bytes]:
 @pytest.fixture(params=COMBINATIONS, ids=lambda answers: "-".join(answers.values()), scope="module")
 def combination(request: pytest.FixtureRequest, bake: Bake) -> BakedProject:
     return bake(**request.param)
+
+
+def test_every_pair_of_choices_is_generated() -> None:
+    for one, other in itertools.combinations(CHOICES, 2):
+        pairs = {(combination[one], combination[other]) for combination in COMBINATIONS}
+        assert pairs == set(itertools.product(CHOICES[one], CHOICES[other]))
 
 
 def test_has_exactly_the_expected_files(combination: BakedProject) -> None:
@@ -241,15 +265,16 @@ def test_empty_folders_are_not_left(combination: BakedProject) -> None:
     ]
 
 
+@pytest.mark.parametrize("task", CHOICES["task"])
 @pytest.mark.parametrize("slug", [SHORTEST_SLUG, "digit-classifier", LONGEST_SLUG])
-def test_every_slug_gives_the_same_python(bake: Bake, template: Path, slug: str) -> None:
-    project = bake(project_slug=slug)
+def test_every_slug_gives_the_same_python(bake: Bake, template: Path, slug: str, task: str) -> None:
+    project = bake(project_slug=slug, task=task)
     assert project.path.name == slug
     assert project.files() == expected_files(project)
     [shared] = template.glob("{{*}}/src/{{*}}")
-    [task] = template.glob("{{*}}/tasks/image/src/{{*}}")
-    assert not source_files(shared).keys() & source_files(task).keys()
-    expected = source_files(shared) | source_files(task)
+    [own] = template.glob(f"{{{{*}}}}/tasks/{task}/src/{{{{*}}}}")
+    assert not source_files(shared).keys() & source_files(own).keys()
+    expected = source_files(shared) | source_files(own)
     assert source_files(project.path / "src" / slug.replace("-", "_")) == expected
 
 

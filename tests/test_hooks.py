@@ -171,6 +171,23 @@ def test_hostile_answer_is_a_problem_of_its_field(field: str, value: str) -> Non
     assert "suggestion: " in message
 
 
+def test_computed_answers_are_those_of_cookiecutter_json() -> None:
+    context = json.loads((REPOSITORY / "cookiecutter.json").read_text(encoding="utf-8"))
+    text = pre_gen.COMPUTED.removeprefix("{% raw %}").removesuffix("{% endraw %}")
+    braces = "{" * 2
+    expected = {k: v for k, v in context.items() if k[0] != "_" and braces in v}
+    assert json.loads(text) == expected
+
+
+@pytest.mark.parametrize("marker", MARKERS)
+@pytest.mark.parametrize("field", ["project_slug", *pre_gen.MAX_LENGTH])
+def test_what_cookiecutter_computed_is_refused_as_it_was_given(field: str, marker: str) -> None:
+    given = {field: f"text {marker}"}
+    [problem] = pre_gen.find_problems(answers(), given, {field: "something else"})
+    assert (problem.field, problem.value) == (field, given[field])
+    assert pre_gen.find_problems(answers(), given, given) == []
+
+
 @pytest.mark.parametrize("marker", MARKERS)
 @pytest.mark.parametrize("field", pre_gen.MAX_LENGTH)
 def test_template_markers_are_refused_in_every_free_text(field: str, marker: str) -> None:

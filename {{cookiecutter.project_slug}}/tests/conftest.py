@@ -44,15 +44,17 @@ class Finished(NamedTuple):
 
 @pytest.fixture(scope="session")
 def data_dir(tmp_path_factory):
-    """Folder of the prepared digits."""
+    """Folder of the prepared example that `--source` names unless it is given."""
     folder = tmp_path_factory.mktemp("prepared") / "data"
-    prepare.prepare("digits", folder)
+    with flagsaver.flagsaver():
+        absl_flags.FLAGS(["prepare", f"--data_dir={folder}"])
+        prepare.main(["prepare"])
     return folder
 
 
 @pytest.fixture(scope="session")
-def digits(data_dir):
-    """The prepared digits, as `dataset.load` returns them."""
+def prepared(data_dir):
+    """The prepared example, as `dataset.load` returns it."""
     return dataset.load(data_dir)
 
 
@@ -164,6 +166,7 @@ def command_line(capfd, monkeypatch):
 
 STEPS = 60
 SHORT_RUN = (
+    "--augment",
     f"--train_steps={STEPS}",
     "--evaluate_every=25",
     "--checkpoint_every=20",

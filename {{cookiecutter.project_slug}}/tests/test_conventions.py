@@ -104,7 +104,7 @@ def test_loss_of_training_and_error_of_validation_are_always_summarised(trained,
         assert written == list(steps), f"{folder}/{tag}"
 
 
-def test_the_model_has_the_methods_that_the_engine_calls():
+def test_the_model_has_the_methods_that_the_engine_calls(prepared):
     from {{ cookiecutter.__package_name }}.engine import protocols
     from {{ cookiecutter.__package_name }}.model import Model
 
@@ -116,7 +116,7 @@ def test_the_model_has_the_methods_that_the_engine_calls():
             for method in (getattr(protocols.Model, name), getattr(Model, name))
         )
         assert theirs[: len(ours)] == ours, name
-    model = Model()
+    model = Model.for_dataset(prepared)
     assert set(protocols.Model.__annotations__) <= set(vars(model))
 
 

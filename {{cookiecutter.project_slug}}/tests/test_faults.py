@@ -35,7 +35,7 @@ def disk(tmp_path):
 
 @pytest.fixture
 def own_data(data_dir, tmp_path):
-    """A copy of the prepared digits, to be damaged."""
+    """A copy of the prepared example, to be damaged."""
     return shutil.copytree(data_dir, tmp_path / "data")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from absl import flags as absl_flags
 
-from {{ cookiecutter.__package_name }} import flags
+from {{ cookiecutter.__package_name }} import flags, task_flags
 from {{ cookiecutter.__package_name }}.engine import options
 
 COMMANDS = {
@@ -14,7 +14,7 @@ COMMANDS = {
 }
 HOLDERS = {
     name: holder
-    for name, holder in vars(flags).items()
+    for name, holder in {**vars(flags), **vars(task_flags)}.items()
     if isinstance(holder, absl_flags.FlagHolder)
 }
 FLAGS = {holder.name: absl_flags.FLAGS[holder.name] for holder in HOLDERS.values()}
@@ -60,13 +60,13 @@ def test_the_value_of_every_flag_is_used():
     assert set(HOLDERS) - used == set()
 
 
-def test_only_flags_defines_flags_and_the_engine_and_the_model_read_none():
+def test_no_module_of_the_engine_nor_model_or_data_defines_or_reads_flags():
     package = Path(flags.__file__).parent
     for path in [*package.glob("engine/*.py"), package / "model.py", package / "data.py"]:
         source = path.read_text(encoding="utf-8")
         assert "DEFINE_" not in source, path
         assert not re.search(
-            r"import flags$|from \.+ ?import .*\bflags\b|\.flags\b import", source
+            r"import (task_)?flags$|from \.+ ?import .*\b(task_)?flags\b|flags\b import", source
         ), path
 
 

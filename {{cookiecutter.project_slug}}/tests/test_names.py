@@ -14,14 +14,14 @@ OF_TENSORBOARD = ("_hparams_/session_start_info", "__run_graph__")
 
 
 def test_every_name_in_events_checkpoints_and_exports_is_of_the_vocabulary(
-    command_line, digits, tmp_path, event_values, checkpoint
+    command_line, prepared, tmp_path, event_values, checkpoint
 ):
     """A name of it, one followed by a variable's path, or a column of the data."""
     run = tmp_path / "run"
     for command, *arguments in (
         (
             "train",
-            f"--data_dir={digits.folder}",
+            f"--data_dir={prepared.folder}",
             "--train_steps=10",
             "--summary_every=5",
             "--summarize_gradients",
@@ -32,10 +32,10 @@ def test_every_name_in_events_checkpoints_and_exports_is_of_the_vocabulary(
     ):
         done = command_line(command, f"--model_dir={run}", *arguments)
         assert done.status == 0, done.err
-    model = Model.for_dataset(digits, optimizer=OptimizerOptions("momentum", ema_momentum=0.9))
+    model = Model.for_dataset(prepared, optimizer=OptimizerOptions("momentum", ema_momentum=0.9))
     variables = [*model.network.variables, *model.optimizer.variables]
     paths = {variable.path for variable in variables}
-    columns = {name.removeprefix(f"{vocab.x}/") for name in digits.features}
+    columns = {name.removeprefix(f"{vocab.x}/") for name in prepared.features}
 
     def is_input(op):
         return (

@@ -1,6 +1,6 @@
 """Every hyper-parameter and setting: a flag with bounds, a default and a sentence that says when to turn it.
 
-This is the only module that defines flags, and only entry points read them; everything else takes the small
+Flags are defined here and in ``task_flags.py``, and only entry points read them; everything else takes the small
 option objects that are made here. No TensorFlow is imported, so that ``--help`` answers at once.
 """
 
@@ -9,6 +9,7 @@ import re
 
 from absl import flags
 
+from . import task_flags
 from .engine import options
 
 _PLACEMENT = r"auto|cpu(:[1-9]\d*)?|gpu(:\d+(,\d+)*)?"
@@ -88,24 +89,6 @@ CLUSTER_TIMEOUT = flags.DEFINE_float(
 )
 
 # prepare
-SOURCE = flags.DEFINE_string(
-    "source",
-    "digits",
-    "`digits` (1,797 handwritten digits that come with scikit-learn), or a folder that holds a "
-    "folder of PNG or JPEG files for each class.",
-)
-IMAGE_SIZE = flags.DEFINE_list(
-    "image_size",
-    None,
-    "Height,width that every image is resized to; without it all images must have one size.",
-)
-flags.register_validator(
-    "image_size",
-    lambda value: (
-        value is None or (len(value) == 2 and all(re.fullmatch(r"[1-9]\d*", v) for v in value))
-    ),
-    message="must be two positive whole numbers: --image_size=64,64",
-)
 SHARDS = flags.DEFINE_integer(
     "shards",
     4,
@@ -138,9 +121,6 @@ DROPOUT_RATE = flags.DEFINE_float(
     "Share of activations dropped in training; higher when validation error is far above training error.",
     lower_bound=0.0,
     upper_bound=0.99,
-)
-AUGMENT = flags.DEFINE_bool(
-    "augment", True, "Shift training images at random by up to a tenth of their size."
 )
 BATCH_SIZE = flags.DEFINE_integer(
     "batch_size",
@@ -457,8 +437,13 @@ for _name in ("data_dir", "model_dir", "source", "warm_start_from", "output", "e
 
 # Not a number (nan) passes any bound, no setting here means anything when infinite, and numbers end up in
 # TensorFlow's float32 and int64.
+_DEFINED = [
+    flag
+    for module in (__name__, task_flags.__name__)
+    for flag in flags.FLAGS.flags_by_module_dict()[module]
+]
 for _parser, _largest in ((flags.FloatParser, 3e38), (flags.IntegerParser, 10**15)):
-    for _flag in flags.FLAGS.flags_by_module_dict()[__name__]:
+    for _flag in _DEFINED:
         if isinstance(_flag.parser, _parser):
             flags.register_validator(
                 _flag.name,
@@ -470,9 +455,8 @@ for _parser, _largest in ((flags.FloatParser, 3e38), (flags.IntegerParser, 10**1
 
 # What belongs to which command: `--help` lists these, and any other is refused.
 PREPARE = (
-    SOURCE,
+    *task_flags.PREPARE,
     DATA_DIR,
-    IMAGE_SIZE,
     SEED,
     SHARDS,
     VALIDATION_FRACTION,
@@ -481,7 +465,15 @@ PREPARE = (
 )
 _PLACE = (DEVICES, PRECISION, LOG_DEVICE_PLACEMENT)
 TRAIN = (
-    *(DATA_DIR, MODEL_DIR, DROPOUT_RATE, AUGMENT, BATCH_SIZE, ACCUMULATE_STEPS, LIMIT_EXAMPLES),
+    *(
+        DATA_DIR,
+        MODEL_DIR,
+        *task_flags.TRAIN,
+        DROPOUT_RATE,
+        BATCH_SIZE,
+        ACCUMULATE_STEPS,
+        LIMIT_EXAMPLES,
+    ),
     *(TRAIN_STEPS, EPOCHS, STEPS_PER_LOOP, SEED, DETERMINISTIC, CLASS_WEIGHTS),
     *(OPTIMIZER, LEARNING_RATE, LEARNING_RATE_SCHEDULE, WARMUP_STEPS, MOMENTUM, WEIGHT_DECAY),
     *(EMA_MOMENTUM, GRADIENT_MULTIPLIERS, CLIP_NORM, CLIP_VARIABLE_NORM, CLIP_VALUE),

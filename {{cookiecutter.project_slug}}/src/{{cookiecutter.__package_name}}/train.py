@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from absl import logging
 
-from . import flags
+from . import flags, task_flags
 from .engine import command
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def main(_: Sequence[str]) -> int:
             seed=flags.SEED.value,
             options=flags.loop_options(train_steps),
             peers=peers,
-            augment=data.augment if flags.AUGMENT.value else None,
+            augment=data.augment if task_flags.AUGMENT.value else None,
         )
         if flags.WARM_START_FROM.value and not trainer.resumed:
             with strategy.scope():

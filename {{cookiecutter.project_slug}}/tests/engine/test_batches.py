@@ -1,12 +1,12 @@
 import hashlib
+import inspect
 import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from {{ cookiecutter.__package_name }} import data
-from {{ cookiecutter.__package_name }}.engine import batches, dataset, records
+from {{ cookiecutter.__package_name }}.engine import batches, dataset, random, records
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 
 ONE_DEVICE = tf.distribute.get_strategy()
@@ -70,16 +70,48 @@ def fingerprints(global_batches):
     return digests
 
 
-@pytest.fixture(scope="module")
-def split(digits):
-    return batches.open_split(digits, "train")
+def augment(batch, seed, step, first):
+    """Darkens each image by a factor of its own."""
+    drawn = random.uniform(seed, "augment", step, first, [tf.shape(batch["y"])[0], 1, 1, 1])
+    return {**batch, "x": tf.cast(batch["x"], tf.float32) * drawn}
+
+
+EXAMPLES = 1257
 
 
 @pytest.fixture(scope="module")
-def whole(digits):
+def images(tmp_path_factory):
+    """Random images in three splits, as `dataset.load` returns them."""
+    folder = tmp_path_factory.mktemp("images")
+    features = {"x": dataset.Feature("uint8", (8, 8, 1)), "y": dataset.Feature("int64", ())}
+    generator = np.random.default_rng(0)
+    splits = {}
+    for name, count, shards in (("train", EXAMPLES, 4), ("validation", 10, 1), ("test", 10, 1)):
+        x = generator.integers(0, 256, (count, 8, 8, 1)).astype(np.uint8)
+        examples = [{"x": image, "y": np.int64(i % 10)} for i, image in enumerate(x)]
+        splits[name] = records.write_split(folder, name, examples, features, count, shards)
+    dataset.write(
+        folder,
+        source="random",
+        seed=0,
+        features=features,
+        classes=list("0123456789"),
+        statistics={},
+        splits=splits,
+    )
+    return dataset.load(folder)
+
+
+@pytest.fixture(scope="module")
+def split(images):
+    return batches.open_split(images, "train")
+
+
+@pytest.fixture(scope="module")
+def whole(images):
     """All of the training split in the order of the shards, read record by record."""
-    reader = records.Reader(digits.folder, "train", digits.splits["train"])
-    serialized = reader.read(np.arange(digits.splits["train"].examples))
+    reader = records.Reader(images.folder, "train", images.splits["train"])
+    serialized = reader.read(np.arange(images.splits["train"].examples))
     examples = [tf.train.Example.FromString(one) for one in serialized]
     x = [np.frombuffer(e.features.feature["x"].bytes_list.value[0], np.uint8) for e in examples]
     y = [e.features.feature["y"].int64_list.value[0] for e in examples]
@@ -157,31 +189,32 @@ def test_a_pass_over_the_batches_shows_every_example_once(split, whole):
 
 
 def test_batches_of_steps_0_to_500_are_identical_on_any_readers_and_from_any_step(split):
-    expected = fingerprints(training(split, ONE_DEVICE, 501, augment=data.augment))
+    expected = fingerprints(training(split, ONE_DEVICE, 501, augment=augment))
     assert len(set(expected)) == 501
     for readers in (READERS[1], READERS[2], READERS[3]):
-        assert fingerprints(training(split, readers, 501, augment=data.augment)) == expected
+        assert fingerprints(training(split, readers, 501, augment=augment)) == expected
     for first in (300, 499, 500):
-        got = training(split, ONE_DEVICE, 501 - first, augment=data.augment, first_step=first)
+        got = training(split, ONE_DEVICE, 501 - first, augment=augment, first_step=first)
         assert fingerprints(got) == expected[first:]
 
 
 @pytest.mark.parametrize("readers", READERS, ids=READERS_IDS)
 def test_readers_that_start_late_get_the_batches_of_one_that_started_early(split, readers):
-    early = training(split, ONE_DEVICE, 53, augment=data.augment)
-    late = training(split, readers, 13, augment=data.augment, first_step=40)
+    early = training(split, ONE_DEVICE, 53, augment=augment)
+    late = training(split, readers, 13, augment=augment, first_step=40)
     assert fingerprints(late) == fingerprints(early[40:])
 
 
 @pytest.mark.slow
-def test_real_strategies_read_the_same_batches(data_dir, run_python):
+def test_real_strategies_read_the_same_batches(images, run_python):
     script = f"""
 import hashlib, sys
-from {data.__package__} import data
-from {data.__package__}.engine import batches, dataset, options, placement
+import tensorflow as tf
+from {batches.__package__} import batches, dataset, options, placement, random
+{inspect.getsource(augment)}
 strategy = placement.strategy(options.PlacementOptions(devices=sys.argv[1]))
 split = batches.open_split(dataset.load(sys.argv[2]), "train")
-iterator = batches.training(split, strategy, batch_size=32, seed=5, augment=data.augment)
+iterator = batches.training(split, strategy, batch_size=32, seed=5, augment=augment)
 for _ in range(501):
     parts = dict((k, strategy.experimental_local_results(v)) for k, v in next(iterator).items())
     digest = hashlib.sha256()
@@ -189,10 +222,10 @@ for _ in range(501):
         digest.update(b"".join(part.numpy().tobytes() for part in parts[key]))
     print(digest.hexdigest())
 """
-    split = batches.open_split(dataset.load(data_dir), "train")
-    expected = fingerprints(training(split, ONE_DEVICE, 501, augment=data.augment))
+    split = batches.open_split(images, "train")
+    expected = fingerprints(training(split, ONE_DEVICE, 501, augment=augment))
     for devices in ("cpu", "cpu:2", "cpu:4"):
-        done = run_python("-c", script, devices, str(data_dir))
+        done = run_python("-c", script, devices, str(images.folder))
         assert done.status == 0, done.err
         assert done.out.split() == expected
 
@@ -212,14 +245,14 @@ def test_a_step_far_away_has_the_batch_that_the_order_says(split, whole):
     assert np.array_equal(batch["y"], whole[1][numbers])
 
 
-def test_batches_from_disk_are_those_from_memory(digits, split):
-    from_disk = batches.open_split(digits, "train", in_memory_bytes=0)
-    expected = fingerprints(training(split, ONE_DEVICE, 50, augment=data.augment))
-    assert fingerprints(training(from_disk, ONE_DEVICE, 50, augment=data.augment)) == expected
-    assert fingerprints(training(from_disk, READERS[1], 50, augment=data.augment)) == expected
+def test_batches_from_disk_are_those_from_memory(images, split):
+    from_disk = batches.open_split(images, "train", in_memory_bytes=0)
+    expected = fingerprints(training(split, ONE_DEVICE, 50, augment=augment))
+    assert fingerprints(training(from_disk, ONE_DEVICE, 50, augment=augment)) == expected
+    assert fingerprints(training(from_disk, READERS[1], 50, augment=augment)) == expected
 
 
-def test_a_split_is_kept_in_memory_exactly_when_it_fits(digits, monkeypatch):
+def test_a_split_is_kept_in_memory_exactly_when_it_fits(images, monkeypatch):
     needed = 1257 * (8 * 8 + 8)
     reads = []
     original = records.Reader.read
@@ -229,21 +262,21 @@ def test_a_split_is_kept_in_memory_exactly_when_it_fits(digits, monkeypatch):
         return original(self, indices)
 
     monkeypatch.setattr(records.Reader, "read", counted)
-    batches.open_split(digits, "train", in_memory_bytes=needed - 1)
+    batches.open_split(images, "train", in_memory_bytes=needed - 1)
     assert reads == []
-    kept = batches.open_split(digits, "train", in_memory_bytes=needed)
+    kept = batches.open_split(images, "train", in_memory_bytes=needed)
     assert sum(reads) == 1257
     kept.fetch(tf.constant([3, 4], tf.int64))
     assert sum(reads) == 1257
 
 
-def test_a_limit_takes_the_first_examples_only(digits, whole):
-    limited = batches.open_split(digits, "train", limit=24)
+def test_a_limit_takes_the_first_examples_only(images, whole):
+    limited = batches.open_split(images, "train", limit=24)
     assert limited.examples == 24
     batch = joined(training(limited, ONE_DEVICE, 3, batch_size=8))
     first = sorted(image.tobytes() for image in whole[0][:24])
     assert sorted(image.tobytes() for image in batch["x"]) == first
-    assert batches.open_split(digits, "train", limit=10**9).examples == 1257
+    assert batches.open_split(images, "train", limit=10**9).examples == 1257
 
 
 def evaluation(split, strategy, batch_size):
@@ -275,19 +308,52 @@ def test_a_batch_that_the_replicas_do_not_divide_is_refused_with_one_that_they_d
 
 
 def test_the_sample_images_are_the_first_of_step_0(split):
-    (batch,) = training(split, ONE_DEVICE, 1, augment=data.augment)
-    samples = batches.first_examples(split, seed=5, augment=data.augment, count=16)
+    (batch,) = training(split, ONE_DEVICE, 1, augment=augment)
+    samples = batches.first_examples(split, seed=5, augment=augment, count=16)
     assert np.array_equal(samples["x"], batch["x"][:16])
     assert np.array_equal(samples["y"], batch["y"][:16])
 
 
-def test_a_corrupt_record_met_in_training_is_named(digits, tmp_path):
+def test_a_corrupt_record_met_in_training_is_named(images, tmp_path):
     folder = tmp_path / "data"
-    shutil.copytree(digits.folder, folder)
-    shard = folder / digits.splits["train"].shards[1].file
+    shutil.copytree(images.folder, folder)
+    shard = folder / images.splits["train"].shards[1].file
     contents = bytearray(shard.read_bytes())
     contents[len(contents) // 2] ^= 255
     shard.write_bytes(contents)
     damaged = batches.open_split(dataset.load(folder), "train", in_memory_bytes=0)
     with pytest.raises(tf.errors.OpError, match=rf"UserError: {shard}: record \d+ is corrupt"):
         training(damaged, ONE_DEVICE, 40)
+
+
+def test_columns_come_as_a_dictionary_of_their_own(tmp_path):
+    features = {
+        dataset.column_feature("height"): dataset.Feature("float32", ()),
+        dataset.column_feature("y"): dataset.Feature("string", ()),
+        "y": dataset.Feature("int64", ()),
+    }
+    examples = [{"x/height": np.float32(i), "x/y": f"row {i}", "y": np.int64(i)} for i in range(9)]
+    splits = {
+        name: records.write_split(tmp_path, name, examples, features, 9, 1)
+        for name in dataset.SPLITS
+    }
+    dataset.write(
+        tmp_path,
+        source="columns",
+        seed=0,
+        features=features,
+        classes=[],
+        statistics={},
+        splits=splits,
+    )
+    loaded = dataset.load(tmp_path)
+    for in_memory_bytes in (0, 2**20):
+        split = batches.open_split(loaded, "train", in_memory_bytes=in_memory_bytes)
+        batch = next(batches.training(split, ONE_DEVICE, batch_size=9, seed=5))
+        assert set(batch) == {"x", "y"}
+        assert sorted(batch["y"].numpy()) == list(range(9))
+        assert batch["x"]["height"].numpy().tolist() == batch["y"].numpy().tolist()
+        assert batch["x"]["y"].numpy().tolist() == [f"row {i}".encode() for i in batch["y"]]
+    specs = records.specs(features)
+    assert specs["x"]["y"] == tf.TensorSpec([None], tf.string)
+    assert specs["y"] == tf.TensorSpec([None], tf.int64)

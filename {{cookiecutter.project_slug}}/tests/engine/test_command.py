@@ -117,7 +117,7 @@ def parsed(*arguments):
 
 
 def test_flags_that_are_written_repeat_themselves(saved_flags, tmp_path):
-    given = ("--noaugment", "--learning_rate=1e-05", "--epochs=0.25", "--model_dir=a b/ü")
+    given = ("--deterministic", "--learning_rate=1e-05", "--epochs=0.25", "--model_dir=a b/ü")
     parsed(*given)
     command.write_flags(str(tmp_path), flags.TRAIN)
     before = {holder.name: holder.value for holder in flags.TRAIN}
@@ -125,36 +125,39 @@ def test_flags_that_are_written_repeat_themselves(saved_flags, tmp_path):
         absl_flags.FLAGS[holder.name].unparse()
     parsed(f"--flagfile={tmp_path}/flags.txt")
     assert {holder.name: holder.value for holder in flags.TRAIN} == before
-    assert flags.AUGMENT.value is False
+    assert flags.DETERMINISTIC.value is True
     assert flags.TRAIN_STEPS.value is None
 
 
 def test_lists_survive_being_written_twice(saved_flags, tmp_path):
     for _ in range(2):
-        parsed("--image_size=6,5")
-        command.write_flags(str(tmp_path), flags.PREPARE)
-    absl_flags.FLAGS["image_size"].unparse()
+        parsed("--warm_start_from=run", "--warm_start_include=a/.*", "--warm_start_include=b")
+        command.write_flags(str(tmp_path), flags.TRAIN)
+    absl_flags.FLAGS["warm_start_include"].unparse()
     parsed(f"--flagfile={tmp_path}/flags.txt")
-    assert flags.IMAGE_SIZE.value == ["6", "5"]
+    assert flags.WARM_START_INCLUDE.value == ["a/.*", "b"]
 
 
 def test_what_has_changed_since_the_flags_were_written_is_told(saved_flags, tmp_path):
-    parsed("--noaugment", "--batch_size=32")
+    parsed("--nodeterministic", "--batch_size=32")
     assert command.changed_flags(str(tmp_path), flags.TRAIN) == {}
     command.write_flags(str(tmp_path), flags.TRAIN)
     assert command.changed_flags(str(tmp_path), flags.TRAIN) == {}
-    parsed("--augment", "--batch_size=32", "--epochs=3")
+    parsed("--deterministic", "--batch_size=32", "--epochs=3")
     assert command.changed_flags(str(tmp_path), flags.TRAIN) == {
-        "augment": ["--noaugment", "--augment"],
+        "deterministic": ["--nodeterministic", "--deterministic"],
         "epochs": ["", "--epochs=3.0"],
     }
 
 
 def test_the_flags_of_a_run_are_taken_over_except_those_given(saved_flags, tmp_path):
-    (tmp_path / "flags.txt").write_text("--batch_size=16\n--noaugment\n--seed=5\n--gone=1\n")
+    (tmp_path / "flags.txt").write_text(
+        "--batch_size=16\n--nolog_device_placement\n--deterministic\n--seed=5\n--gone=1\n"
+    )
     parsed("--batch_size=8")
     command.read_flags_of_run(str(tmp_path))
-    assert (flags.BATCH_SIZE.value, flags.AUGMENT.value, flags.SEED.value) == (8, False, 5)
+    assert (flags.BATCH_SIZE.value, flags.SEED.value) == (8, 5)
+    assert (flags.LOG_DEVICE_PLACEMENT.value, flags.DETERMINISTIC.value) == (False, True)
 
 
 def test_an_old_run_is_repeated_without_flags_that_no_longer_exist(run_main, tmp_path, caplog):

@@ -195,7 +195,10 @@ def test_few_of_many_shards_are_open_at_a_time(tmp_path, monkeypatch):
     assert CountedFile.opened == 3 * COUNT
 
 
-def test_threads_read_what_one_reads(tmp_path, monkeypatch):
+@pytest.mark.parametrize("has_pread", [True, False], ids=["pread", "Windows"])
+def test_threads_read_what_one_reads(tmp_path, monkeypatch, has_pread):
+    if not has_pread:
+        monkeypatch.delattr(os, "pread", raising=False)
     monkeypatch.setattr(records, "_OPEN_SHARDS", 1)
     split = records.write_split(tmp_path, "train", examples(), FEATURES, COUNT, shards=COUNT)
     reader = records.Reader(tmp_path, "train", split)

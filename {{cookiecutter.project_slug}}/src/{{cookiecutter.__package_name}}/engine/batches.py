@@ -19,10 +19,11 @@ import tensorflow as tf
 
 from ..vocab import vocab
 from . import records
-from .dataset import Dataset
+from .dataset import Dataset, by_column
 from .errors import UserError
 
-Batch = dict[str, tf.Tensor]
+Batch = dict[str, Any]
+"""Tensors by name; ``x`` may be a dictionary of tensors by column."""
 Augment = Callable[[Batch, int, tf.Tensor, tf.Tensor], Batch]
 
 IN_MEMORY_BYTES = 2**30
@@ -36,7 +37,7 @@ class Split:
 
     examples: int
     fetch: Callable[[tf.Tensor], Batch]
-    """From ``[n] int64`` numbers to the features of those examples, ``[n, ...]`` each."""
+    """From ``[n] int64`` numbers to those examples, ``[n, ...]`` each: ``x``, by column if it has any, and ``y``."""
 
 
 def open_split(
@@ -53,17 +54,19 @@ def open_split(
     examples = min(dataset.splits[name].examples, limit or dataset.splits[name].examples)
     reader = records.Reader(dataset.folder, name, dataset.splits[name])
 
-    def read(numbers: tf.Tensor) -> Batch:
+    def read(numbers: tf.Tensor) -> dict[str, tf.Tensor]:
         serialized = tf.numpy_function(reader.read, [numbers], tf.string, stateful=False)
         return records.parse(tf.ensure_shape(serialized, [None]), dataset.features)
 
     if examples * dataset.example_bytes > in_memory_bytes:
-        return Split(examples, read)
+        return Split(examples, lambda numbers: by_column(read(numbers)))
     numbers = tf.data.Dataset.range(examples).batch(_CHUNK)
     chunks = list(numbers.map(read, num_parallel_calls=tf.data.AUTOTUNE))
     with tf.device("CPU:0"):  # else it takes memory of the first GPU
         table = {key: tf.concat([chunk[key] for chunk in chunks], axis=0) for key in chunks[0]}
-    return Split(examples, lambda numbers: {k: tf.gather(v, numbers) for k, v in table.items()})
+    return Split(
+        examples, lambda numbers: by_column({k: tf.gather(v, numbers) for k, v in table.items()})
+    )
 
 
 def training(
@@ -104,7 +107,7 @@ def training(
             step = number // local
             replica = context.input_pipeline_id * local + number % local
             runs = [run(step, (i * replicas + replica) * share) for i in range(accumulate_steps)]
-            return {key: tf.concat([batch[key] for batch in runs], axis=0) for key in runs[0]}
+            return tf.nest.map_structure(lambda *parts: tf.concat(parts, axis=0), *runs)
 
         def run(step: tf.Tensor, first: tf.Tensor) -> Batch:
             start = (step - data_step) * batch_size + first

@@ -177,10 +177,11 @@ def _refuse_foreign(arguments: Sequence[str], key_flags: Sequence[flags.FlagHold
     if len(arguments) > 1:
         raise UserError(f"unexpected argument {arguments[1]!r}: options are written --name=value")
     own = {holder.name for holder in key_flags}
-    defining = f"{__package__.rpartition('.')[0]}.flags"
-    for flag in flags.FLAGS.flags_by_module_dict()[defining]:
-        if flag.present and flag.name not in own:
-            raise UserError(f"--{flag.name} is not a flag of this command; see --help")
+    package = __package__.rpartition(".")[0]
+    for module, defined in flags.FLAGS.flags_by_module_dict().items():
+        for flag in defined:
+            if module.startswith(f"{package}.") and flag.present and flag.name not in own:
+                raise UserError(f"--{flag.name} is not a flag of this command; see --help")
 
 
 def fail(message: str) -> int:

@@ -99,6 +99,20 @@ class Dataset:
         return [FILE, *map(index_file, self.splits), *shards]
 
 
+def column_feature(column: str) -> str:
+    """Returns the name of the feature that holds a column of ``x``."""
+    return f"{vocab.x}/{column}"
+
+
+def by_column(features: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values by feature with those of columns gathered in a dictionary, ``x``."""
+    prefix = column_feature("")
+    columns = {k.removeprefix(prefix): v for k, v in features.items() if k.startswith(prefix)}
+    if not columns:
+        return dict(features)
+    return {vocab.x: columns, **{k: v for k, v in features.items() if not k.startswith(prefix)}}
+
+
 def index_file(split: str) -> str:
     """Returns the name of the file that says where in the shards each example of a split lies."""
     return f"{split}.index.npy"

@@ -65,6 +65,8 @@ class Exported(tf.Module):
         self.loss = tf.function(loss, input_signature=[x, *y])
         self.optimize = tf.function(optimize, input_signature=[x, *y])
         self.variables = variables_of(model)
+        # Tables that texts are looked up in; they hold no variable.
+        self.preprocessing = getattr(model, "preprocessing", None)
 
 
 def signature(batch: Mapping[str, Any]) -> list[Any]:

@@ -73,11 +73,13 @@ def parse(serialised: tf.Tensor, features: Mapping[str, Feature]) -> dict[str, t
 
 
 def specs(features: Mapping[str, Feature]) -> dict[str, Any]:
-    """Returns what a batch is made of, for ``input_signature``."""
-    return {
-        name: tf.TensorSpec([None, *feature.shape], tf.as_dtype(feature.dtype))
-        for name, feature in features.items()
-    }
+    """Returns what a batch is made of, for ``input_signature``: ``x``, by column if it has any, and ``y``."""
+    return dataset.by_column(
+        {
+            name: tf.TensorSpec([None, *feature.shape], tf.as_dtype(feature.dtype))
+            for name, feature in features.items()
+        }
+    )
 
 
 def write_split(

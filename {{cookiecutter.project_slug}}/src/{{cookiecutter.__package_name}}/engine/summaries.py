@@ -45,7 +45,7 @@ class Writer:
         with self._told_in_one_line():
             self._write(steps, dict(values))
 
-    def images(self, x: tf.Tensor, step: int) -> None:
+    def images(self, x: Any, step: int) -> None:
         """Writes the first of ``x``, if it is a batch of images, as the picture ``x``."""
         if are_images(x):
             with self._told_in_one_line(), self._writer.as_default(step):
@@ -96,7 +96,7 @@ def write_hparams(folder: Path, values: Mapping[str, bool | int | float | str]) 
 
 def are_images(x: Any) -> bool:
     """Says whether a batch of inputs can be shown as pictures."""
-    return len(x.shape) == 4 and x.shape[-1] in (1, 3)
+    return not isinstance(x, Mapping) and len(x.shape) == 4 and x.shape[-1] in (1, 3)
 
 
 def write_pictures(folder: Path, pictures: Mapping[str, bytes], step: int) -> None:

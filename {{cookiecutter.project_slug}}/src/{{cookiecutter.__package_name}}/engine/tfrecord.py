@@ -6,6 +6,7 @@ of the length, the record, a checksum of the record.
 
 import os
 import struct
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,11 +48,16 @@ class File:
     def __init__(self, path: Path) -> None:
         """Opens the file."""
         self._descriptor = -1
-        self._descriptor = os.open(path, os.O_RDONLY)
+        self._descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        self._lock = threading.Lock()
 
     def read(self, size: int, offset: int) -> bytes:
         """Returns ``size`` bytes from ``offset`` on, fewer where the file ends; safe in several threads."""
-        return os.pread(self._descriptor, size, offset)
+        if hasattr(os, "pread"):
+            return os.pread(self._descriptor, size, offset)
+        with self._lock:  # Windows has one position for all threads
+            os.lseek(self._descriptor, offset, os.SEEK_SET)
+            return os.read(self._descriptor, size)
 
     # The default keeps ``close`` alive at the interpreter's end, when modules are already empty.
     def __del__(self, close: Callable[[int], None] = os.close) -> None:

@@ -8,11 +8,11 @@ python -m <package>.prepare --source=photos --image_size=64,64 --data_dir=data
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import flags
+from . import flags, task_flags
 from .engine import command
 from .vocab import vocab
 
@@ -20,16 +20,15 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .engine.dataset import Dataset
-    from .sources import Images
-
-Example = dict[str, Any]
 
 
 def main(_: Sequence[str]) -> None:
     """Prepares a data set as the flags say, and prints the number of examples in each split."""
-    height_width = flags.IMAGE_SIZE.value
+    from .engine import preparing
+
+    height_width = task_flags.IMAGE_SIZE.value
     prepared = prepare(
-        flags.SOURCE.value,
+        task_flags.SOURCE.value,
         flags.DATA_DIR.value,
         image_size=(int(height_width[0]), int(height_width[1])) if height_width else None,
         seed=flags.SEED.value,
@@ -38,10 +37,7 @@ def main(_: Sequence[str]) -> None:
         test_fraction=flags.TEST_FRACTION.value,
         overwrite=flags.OVERWRITE.value,
     )
-    for name, split in prepared.splits.items():
-        shards = len(split.shards)
-        plural = "s" if shards > 1 else ""
-        command.print_line(f"{name}: {split.examples} examples in {shards} shard{plural}")
+    preparing.print_counts(prepared)
 
 
 def prepare(
@@ -70,65 +66,35 @@ def prepare(
     Raises:
         UserError: the source does not make a data set, or ``data_dir`` cannot or must not be written.
     """
-    from .engine import dataset, replacing, splits
+    from .engine import dataset, preparing, splits
     from .sources import open_images
 
     images = open_images(source, image_size)
     if images.notice:
         command.print_line(images.notice)
-    numbers = splits.stratified(
-        images.labels,
-        images.classes,
-        validation_fraction=validation_fraction,
-        test_fraction=test_fraction,
+    statistics = _Statistics(channels=images.shape[-1], classes=len(images.classes))
+    return preparing.prepare(
+        data_dir,
+        source=images.name,
         seed=seed,
-    )
-    features = {
-        vocab.x: dataset.Feature("uint8", images.shape),
-        vocab.y: dataset.Feature("int64", ()),
-    }
-    per_shard = math.ceil(len(numbers[dataset.TRAIN]) / shards)
-
-    def write(folder: Path) -> None:
-        from tqdm import tqdm
-
-        from .engine import records
-
-        statistics = _Statistics(channels=images.shape[-1], classes=len(images.classes))
-        written = {}
-        with tqdm(total=len(images.labels), unit=" images", disable=None) as bar:
-            for name, chosen in numbers.items():
-                examples = _examples(images, chosen, bar)
-                if name == dataset.TRAIN:
-                    examples = statistics.watch(examples)
-                written[name] = records.write_split(
-                    folder,
-                    name,
-                    examples,
-                    features,
-                    len(chosen),
-                    math.ceil(len(chosen) / per_shard),
-                )
-        dataset.write(
-            folder,
-            source=images.name,
+        features={
+            vocab.x: dataset.Feature("uint8", images.shape),
+            vocab.y: dataset.Feature("int64", ()),
+        },
+        classes=images.classes,
+        numbers=splits.stratified(
+            images.labels,
+            images.classes,
+            validation_fraction=validation_fraction,
+            test_fraction=test_fraction,
             seed=seed,
-            features=features,
-            classes=images.classes,
-            statistics=statistics.result(),
-            splits=written,
-        )
-
-    is_new = replacing.replace(data_dir, write, source=images.name, seed=seed, overwrite=overwrite)
-    if not is_new:
-        command.print_line(f"{data_dir} holds this data set already: nothing to do")
-    return dataset.load(data_dir)
-
-
-def _examples(images: Images, numbers: np.ndarray, bar: Any) -> Iterator[Example]:
-    for number in numbers.tolist():
-        yield {vocab.x: images.read(number), vocab.y: images.labels[number]}
-        bar.update()
+        ),
+        read=lambda number: {vocab.x: images.read(number), vocab.y: images.labels[number]},
+        see=statistics.add,
+        statistics=statistics.result,
+        shards=shards,
+        overwrite=overwrite,
+    )
 
 
 class _Statistics:
@@ -143,15 +109,13 @@ class _Statistics:
         self._squares = [0] * channels
         self._counts = [0] * classes
 
-    def watch(self, examples: Iterator[Example]) -> Iterator[Example]:
-        """Yields the examples as they are."""
-        for example in examples:
-            pixels = example[vocab.x].reshape(-1, len(self._sums)).astype("int64")
-            self._pixels += len(pixels)
-            self._sums = _added(self._sums, pixels)
-            self._squares = _added(self._squares, pixels**2)
-            self._counts[example[vocab.y]] += 1
-            yield example
+    def add(self, example: Mapping[str, Any]) -> None:
+        """Counts an example in."""
+        pixels = example[vocab.x].reshape(-1, len(self._sums)).astype("int64")
+        self._pixels += len(pixels)
+        self._sums = _added(self._sums, pixels)
+        self._squares = _added(self._squares, pixels**2)
+        self._counts[example[vocab.y]] += 1
 
     def result(self) -> dict[str, list[float]]:
         """Returns mean and standard deviation of each channel, in 0 to 255, and the weight of each class.

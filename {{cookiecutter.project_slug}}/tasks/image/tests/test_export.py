@@ -52,20 +52,20 @@ def exported(runs, run_command):
 
 
 @pytest.fixture(scope="module")
-def validation(digits):
+def validation(prepared):
     """All of the validation split."""
-    split = batches.open_split(digits, "validation")
+    split = batches.open_split(prepared, "validation")
     return {k: v.numpy() for k, v in split.fetch(tf.range(split.examples)).items()}
 
 
 @pytest.fixture(scope="module")
-def away(exported, validation, digits, run_python, tmp_path_factory):
+def away(exported, validation, prepared, run_python, tmp_path_factory):
     """What a process finds that does not know this project."""
     folder = tmp_path_factory.mktemp("away")
     shutil.copy(restored.__file__, folder)
     strategy = tf.distribute.get_strategy()
     training = batches.training(
-        batches.open_split(digits, "train"),
+        batches.open_split(prepared, "train"),
         strategy,
         batch_size=32,
         seed=0,
@@ -89,9 +89,9 @@ def away(exported, validation, digits, run_python, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def model(runs, digits):
+def model(runs, prepared):
     """The model with the weights of the stopped run."""
-    model = Model.for_dataset(digits)
+    model = Model.for_dataset(prepared)
     saver.restore_run(str(runs[0]), model)
     return model
 
@@ -134,7 +134,7 @@ def test_an_intermediate_tensor_is_fetched_and_fed_by_its_name(away, validation)
     assert away["inference of dummy"] == pytest.approx(softmax(np.eye(10)), abs=1e-6)
 
 
-def test_the_signature_tells_what_a_client_has_to_know(exported, digits):
+def test_the_signature_tells_what_a_client_has_to_know(exported, prepared):
     signature = json.loads((exported / "signature.json").read_text())
     assert signature == {
         "inputs": {"x": {"dtype": "uint8", "shape": [None, 8, 8, 1]}},
@@ -145,7 +145,7 @@ def test_the_signature_tells_what_a_client_has_to_know(exported, digits):
         "global_step": FIRST,
         "checkpoint": "newest",
         "averages": False,
-        "data": digits.fingerprint,
+        "data": prepared.fingerprint,
     }
 
 
