@@ -9,8 +9,6 @@ from sklearn.metrics import accuracy_score, confusion_matrix, log_loss
 
 from {{ cookiecutter.__package_name }}.engine import records
 
-from comparing import assert_one_line_error
-
 
 def result(done):
     assert done.status == 0, done.err
