@@ -171,7 +171,7 @@ src/PACKAGE/inputs.py
 src/PACKAGE/model.py
 src/PACKAGE/prepare.py
 src/PACKAGE/preprocessing.py
-src/PACKAGE/tables.py
+src/PACKAGE/sources.py
 src/PACKAGE/target.py
 src/PACKAGE/task_flags.py
 tests/test_columns.py
@@ -180,7 +180,7 @@ tests/test_example.py
 tests/test_model.py
 tests/test_prepare.py
 tests/test_preprocessing.py
-tests/test_tables.py
+tests/test_sources.py
 """,
 }
 CI_FILES = {

@@ -3,7 +3,7 @@ import pytest
 
 from {{ cookiecutter.__package_name }} import columns, target
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
-from {{ cookiecutter.__package_name }}.tables import Table
+from {{ cookiecutter.__package_name }}.sources import Table
 
 
 def table(**cells):

@@ -16,7 +16,7 @@ import numpy as np
 
 from .engine import dataset
 from .engine.errors import UserError
-from .tables import Table
+from .sources import Table
 from .vocab import vocab
 
 NUMBER, BUCKETS, CATEGORY, IGNORE = KINDS = ("number", "buckets", "category", "ignore")

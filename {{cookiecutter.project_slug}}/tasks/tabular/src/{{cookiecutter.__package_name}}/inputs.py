@@ -9,7 +9,7 @@ import numpy as np
 from .columns import input_name, to_number
 from .engine.errors import UserError
 from .engine.paths import expand
-from .tables import Table, read_csv
+from .sources import Table, read_csv
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from .vocab import vocab
 
 if TYPE_CHECKING:
     from .engine.dataset import Dataset
-    from .tables import Table
+    from .sources import Table
 
 
 def main(_: Sequence[str]) -> None:
@@ -78,7 +78,7 @@ def prepare(
     from . import columns
     from . import target as targets
     from .engine import dataset, preparing, splits
-    from .tables import IRIS, IRIS_TARGET, open_table
+    from .sources import IRIS, IRIS_TARGET, open_table
 
     table = open_table(source)
     target = _target(table, target or (IRIS_TARGET if source == IRIS else None))

@@ -8,7 +8,7 @@ import numpy as np
 from .columns import is_number, numbers
 from .engine import dataset
 from .engine.errors import UserError
-from .tables import Table
+from .sources import Table
 
 CLASSIFICATION, REGRESSION = "classification", "regression"
 _MOST_NUMBERED_CLASSES = 20

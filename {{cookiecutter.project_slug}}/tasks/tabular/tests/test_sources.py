@@ -3,7 +3,7 @@ import codecs
 import pytest
 from sklearn.datasets import load_iris
 
-from {{ cookiecutter.__package_name }} import tables
+from {{ cookiecutter.__package_name }} import sources
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 
 
@@ -14,13 +14,13 @@ def table(tmp_path):
     def read(contents):
         path = tmp_path / "table.csv"
         path.write_bytes(contents if isinstance(contents, bytes) else contents.encode())
-        return tables.read_csv(str(path))
+        return sources.read_csv(str(path))
 
     return read
 
 
 def test_iris_is_that_of_scikit_learn():
-    iris, bundled = tables.iris(), load_iris()
+    iris, bundled = sources.iris(), load_iris()
     assert iris.header == [*bundled.feature_names, "species"]
     assert [[float(cell) for cell in row[:4]] for row in iris.rows] == bundled.data.tolist()
     assert iris.column("species") == bundled.target_names[bundled.target].tolist()
@@ -72,4 +72,4 @@ def test_a_bad_file_is_refused_with_file_line_and_column(table, name):
 @pytest.mark.parametrize(("name", "problem"), [("none.csv", "no such file"), ("", "is a folder")])
 def test_what_is_no_file_is_refused(tmp_path, name, problem):
     with pytest.raises(UserError, match=f"--source={tmp_path / name}: {problem}"):
-        tables.open_table(str(tmp_path / name))
+        sources.open_table(str(tmp_path / name))
