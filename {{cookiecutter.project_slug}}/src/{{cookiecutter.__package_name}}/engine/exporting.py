@@ -221,4 +221,4 @@ def _check(export: Path, sample: Any, expected: Mapping[str, tf.Tensor]) -> None
 def _plain(tensor: Any) -> np.ndarray:
     """Returns an array that ``np.load`` reads without pickle: strings as such, not as objects."""
     array = np.asarray(tensor)
-    return array.astype(str) if array.dtype == object else array
+    return np.char.decode(array.astype(bytes), "utf-8") if array.dtype == object else array
