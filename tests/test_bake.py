@@ -51,6 +51,8 @@ conventions/tests/renamed-in-tensorflow-2-test.yml
 conventions/utils/of-tensorflow.yml
 conventions/utils/spelled-string.yml
 conventions/utils/tensorflow-itself.yml
+launch/local_workers
+launch/slurm.sbatch
 presets/debug.txt
 presets/overfit_one_batch.txt
 presets/two_devices_on_cpu.txt
@@ -74,6 +76,7 @@ src/PACKAGE/engine/loop.py
 src/PACKAGE/engine/manifest.py
 src/PACKAGE/engine/metrics.py
 src/PACKAGE/engine/mistakes.py
+src/PACKAGE/engine/numerics.py
 src/PACKAGE/engine/optimizers.py
 src/PACKAGE/engine/options.py
 src/PACKAGE/engine/paths.py
@@ -112,6 +115,7 @@ tests/away.py
 tests/comparing.py
 tests/conftest.py
 tests/engine/test_batches.py
+tests/engine/test_cluster.py
 tests/engine/test_command.py
 tests/engine/test_dataset.py
 tests/engine/test_events.py
@@ -124,6 +128,7 @@ tests/engine/test_metrics.py
 tests/engine/test_mistakes.py
 tests/engine/test_optimizers.py
 tests/engine/test_paths.py
+tests/engine/test_peers.py
 tests/engine/test_placement.py
 tests/engine/test_plots.py
 tests/engine/test_profiling.py
@@ -141,12 +146,14 @@ tests/engine/test_trainable.py
 tests/engine/test_training.py
 tests/engine/test_warm_start.py
 tests/test_conventions.py
+tests/test_devices.py
 tests/test_evaluate.py
 tests/test_faults.py
 tests/test_flags.py
 tests/test_names.py
 tests/test_train.py
 tests/test_vocab.py
+tests/test_workers.py
 """
 TASK_FILES = {
     "image": """
@@ -156,6 +163,7 @@ src/PACKAGE/model.py
 src/PACKAGE/prepare.py
 src/PACKAGE/sources.py
 src/PACKAGE/task_flags.py
+tests/engine/test_steps.py
 tests/test_data.py
 tests/test_example.py
 tests/test_export.py

@@ -114,7 +114,7 @@ def test_workers_with_other_data_are_refused_before_training(
     start_workers, run_command, arguments, tmp_path
 ):
     other = tmp_path / "other"
-    assert run_command("prepare", "--source=digits", "--seed=1", f"--data_dir={other}").status == 0
+    assert run_command("prepare", "--seed=1", f"--data_dir={other}").status == 0
     processes = start_workers(2, "train", *arguments, each=[(), (f"--data_dir={other}",)])
     for process in processes:
         _, err = process.communicate(timeout=120)

@@ -147,10 +147,10 @@ def test_any_place_of_the_order_can_be_had_alone(start):
 
 @pytest.mark.parametrize("strategy", [ONE_DEVICE, *READERS], ids=["one device", *READERS_IDS])
 def test_micro_batches_of_all_replicas_join_to_the_global_batch(split, strategy):
-    [whole] = training(split, ONE_DEVICE, 1, augment=data.augment)
+    [whole] = training(split, ONE_DEVICE, 1, augment=augment)
     parts = 4
     iterator = batches.training(
-        split, strategy, batch_size=32, seed=5, accumulate_steps=parts, augment=data.augment
+        split, strategy, batch_size=32, seed=5, accumulate_steps=parts, augment=augment
     )
     replicas = next(iterator)
     replicas = replicas if isinstance(replicas, list) else [replicas]

@@ -58,15 +58,15 @@ def weights_after(split, accumulate_steps):
 
 
 @pytest.mark.slow
-def test_a_batch_in_four_parts_trains_like_the_whole_one(digits):
-    split = batches.open_split(digits, "train")
+def test_a_batch_in_four_parts_trains_like_the_whole_one(prepared):
+    split = batches.open_split(prepared, "train")
     whole, in_parts = weights_after(split, 1), weights_after(split, 4)
     for one, other in zip(whole, in_parts, strict=True):
         assert np.max(np.abs(one - other)) <= 1e-5
 
 
-def test_the_gradients_of_the_last_step_come_back_on_request(digits):
-    split = batches.open_split(digits, "train")
+def test_the_gradients_of_the_last_step_come_back_on_request(prepared):
+    split = batches.open_split(prepared, "train")
     example = split.fetch(tf.constant([0], tf.int64))[vocab.x][0]
     model: Any = Plain(example, OptimizerOptions(report_gradients=True))
     iterator = batches.training(split, ONE_DEVICE, batch_size=64, seed=3)
