@@ -210,9 +210,9 @@ def edit_as_a_team(project: BakedProject) -> None:
     edit(
         package / "train.py",
         (
-            "                dropout_rate=flags.DROPOUT_RATE.value,\n",
-            "                dropout_rate=flags.DROPOUT_RATE.value,\n"
-            "                temperature=flags.TEMPERATURE.value,\n",
+            "        dropout_rate=flags.DROPOUT_RATE.value,\n",
+            "        dropout_rate=flags.DROPOUT_RATE.value,\n"
+            "        temperature=flags.TEMPERATURE.value,\n",
         ),
     )
     edit(

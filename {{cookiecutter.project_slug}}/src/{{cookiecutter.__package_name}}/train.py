@@ -46,9 +46,9 @@ def main(_: Sequence[str]) -> int:
     model_dir = flags.MODEL_DIR.value
     workers = cluster.find(flags.CLUSTER.value)
     with Peers(workers, flags.CLUSTER_TIMEOUT.value) as peers, contextlib.ExitStack() as held:
+        dataset = datasets.load(flags.DATA_DIR.value)
         if peers.is_chief:
             held.enter_context(lock_folder(model_dir))
-        dataset = datasets.load(flags.DATA_DIR.value)
         peers.agree({"data": f"data with the fingerprint {dataset.fingerprint}"})
         peers.agree(command.flag_lines(flag for flag in flags.TRAIN if flag is not flags.DATA_DIR))
         strategy = placement.strategy(flags.placement_options(), workers)
