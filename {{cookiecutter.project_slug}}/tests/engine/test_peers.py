@@ -135,7 +135,6 @@ def test_a_worker_that_is_silent_for_too_long_ends_the_others(start, workers):
 
 def test_what_went_wrong_in_one_is_told_by_all(start, workers):
     processes = [start(0), start(1, "raise errors.UserError('the disk is full')"), start(2)]
-    met(processes)
     assert error_of(processes[1]) == "error: the disk is full\n"
     for i in (0, 2):
         assert f"worker 1 ({workers[1]}) failed: the disk is full" in error_of(processes[i])
@@ -176,18 +175,20 @@ def test_a_port_that_is_in_use_is_named(workers):
         peers.Peers(Cluster(workers, 1), 5.0)
 
 
-def test_a_stranger_at_the_door_is_ignored(start, workers):
+@pytest.mark.parametrize("says", [b"GET / HTTP/1.1\r\n\r\n", b""], ids=["other", "nothing"])
+def test_a_stranger_at_the_door_is_ignored(start, workers, says):
     processes = [start(i, "print(group.gather(1))") for i in (0, 1)]
     host, _, port = workers[0].rpartition(":")
     deadline = time.monotonic() + 20
     while True:
         try:
-            with socket.create_connection((host, int(port)), 1) as stranger:
-                stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            stranger = socket.create_connection((host, int(port)), 1)
             break
         except OSError:
             assert time.monotonic() < deadline
-    processes.append(start(2, "print(group.gather(1))"))
-    for process in processes:
-        out, err = process.communicate(timeout=30)
-        assert (process.returncode, err, out) == (0, "", "met\n[1, 1, 1]\n")
+    with stranger:
+        stranger.sendall(says)
+        processes.append(start(2, "print(group.gather(1))"))
+        for process in processes:
+            out, err = process.communicate(timeout=30)
+            assert (process.returncode, err, out) == (0, "", "met\n[1, 1, 1]\n")

@@ -22,6 +22,7 @@ from .cluster import Cluster
 from .errors import UserError
 
 _RETRY_SECONDS = 0.2
+_HELLO_SECONDS = 2.0  # a stranger who connects and says nothing keeps the others waiting no longer
 _AGAIN = "start all workers again to go on"
 _BEATS = 5  # signs of life in the time after which silence means death
 
@@ -121,8 +122,9 @@ class Peers:
             server.settimeout(max(0.001, deadline - time.monotonic()))
             try:
                 connection, _ = server.accept()
-                link = _Link(connection, self._timeout)
+                link = _Link(connection, min(self._timeout, _HELLO_SECONDS))
                 index = link.hear().get("worker")
+                connection.settimeout(self._timeout)
             except TimeoutError:
                 if time.monotonic() < deadline:
                     continue  # somebody who connected and said nothing

@@ -35,7 +35,7 @@ def open_inputs(patterns: Sequence[str], expected: Mapping[str, Mapping[str, Any
     """
     if any(len(spec["shape"]) != 1 for spec in expected.values()):
         raise UserError(f"the model is of another project: it takes {dict(expected)}, not rows")
-    tables = [read_csv(str(path)) for path in expand("input", patterns, (".csv",))]
+    tables = [read_csv(str(path)) for path in expand("--input", patterns, (".csv",))]
     found = [_columns(table, expected) for table in tables]
     places = [(i, row) for i, table in enumerate(tables) for row in range(len(table.rows))]
 
