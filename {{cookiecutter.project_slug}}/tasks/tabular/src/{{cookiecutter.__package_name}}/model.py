@@ -35,7 +35,7 @@ def network(width: int, outputs: int, *, dropout_rate: float) -> keras.Model:
     for i in (1, 2):
         h = keras.layers.Dense(64, activation="silu", name=f"dense_{i}")(h)
         h = random.Dropout(dropout_rate, name=f"dropout_{i}")(h)
-    logits = keras.layers.Dense(outputs, dtype="float32", name="logits")(h)
+    logits = keras.layers.Dense(outputs, dtype="float32", name=vocab.logits)(h)
     return keras.Model(x, logits, name="network")
 
 
