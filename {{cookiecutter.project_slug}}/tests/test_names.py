@@ -52,7 +52,8 @@ def test_every_name_in_events_checkpoints_and_exports_is_of_the_vocabulary(
         for tag, _, _ in event_values(folder)
         if tag not in OF_TENSORBOARD
     }
-    assert {"loss", "error", "input_wait", "confusion", "gradient_norm/logits/kernel"} <= tags
+    of_each = {f"gradient_norm/{variable.path}" for variable in model.network.trainable_variables}
+    assert {"loss", "error", "input_wait", *of_each} <= tags
     keys = set(checkpoint(run, 10))
     assert keys == {*saver.variables_of(model), "state"}
 
@@ -68,5 +69,5 @@ def test_every_name_in_events_checkpoints_and_exports_is_of_the_vocabulary(
         *signature["functions"],
         *(op.name for op in graph.get_operations() if is_input(op)),
     }
-    assert {"x", "y", "inference"} <= of_export
+    assert {*columns, "inference"} <= of_export
     assert [name for name in sorted(tags | keys | of_export) if not is_allowed(name)] == []

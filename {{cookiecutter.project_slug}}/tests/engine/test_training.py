@@ -241,8 +241,9 @@ def test_weights_and_gradients_are_shown_whenever_curves_are_written(
     read = event_values(tmp_path / "train")
     norms = {step: value for tag, step, value in read if tag == vocab.gradient_norm}
     for name in (vocab.gradient, vocab.inference):
-        shown = [step for tag, step, _ in read if tag == f"{name}/conv_1/kernel"]
-        assert shown == [10, 20]
+        for variable in run.model.network.trainable_variables:
+            shown = [step for tag, step, _ in read if tag == f"{name}/{variable.path}"]
+            assert shown == [10, 20]
     for step in (10, 20):
         of_variables = [
             float(np.squeeze(value))
