@@ -27,19 +27,14 @@ class Preprocessing(tf.Module):
         """Makes the layers for ``columns``."""
         super().__init__(name="preprocessing")
         self._columns = tuple(columns)
+        # Keras's Normalization would hold its constants as tensors, which become inputs of an exported graph.
         numbers = self._of_kind(NUMBER)
-        self._normalization = None
-        if numbers:
-            self._normalization = keras.layers.Normalization(
-                axis=-1,
-                mean=[column.mean for column in numbers],
-                variance=[column.stddev**2 for column in numbers],
-                dtype="float32",
-                name="normalization",
-            )
-        # A graph that builds a layer on its first call would own the layer's constants.
-        if self._normalization is not None:
-            self._normalization.build((None, len(numbers)))
+        self._standardize = keras.layers.Rescaling(
+            scale=[1 / column.stddev for column in numbers],
+            offset=[-column.mean / column.stddev for column in numbers],
+            dtype="float32",
+            name="standardize",
+        )
         self._discretizations = {
             column.input: keras.layers.Discretization(
                 bin_boundaries=list(column.boundaries),
@@ -69,9 +64,8 @@ class Preprocessing(tf.Module):
             x: for each column ``[batch]``: float32, not a number where one is missing, or string.
         """
         parts = []
-        if self._normalization is not None:
-            numbers = tf.stack([x[column.input] for column in self._of_kind(NUMBER)], axis=-1)
-            scaled = self._normalization(numbers)
+        if numbers := self._of_kind(NUMBER):
+            scaled = self._standardize(tf.stack([x[column.input] for column in numbers], axis=-1))
             parts.append(tf.where(tf.math.is_nan(scaled), 0.0, scaled))
         for column in self._columns:
             if column.kind == BUCKETS:
