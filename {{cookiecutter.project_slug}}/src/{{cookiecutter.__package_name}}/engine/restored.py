@@ -63,7 +63,8 @@ def run(function: Any, fetches: Sequence[str], feeds: Mapping[str, Any]) -> dict
     concrete = function.concrete_functions[0]
     held = concrete.captured_inputs  # the variables
     values = {t.name: v for t, v in zip(concrete.inputs[-len(held) :], held, strict=True)}
-    values |= {f"{name}:0": tf.constant(value) for name, value in feeds.items()}
+    for name, value in feeds.items():
+        values[f"{name}:0"] = tf.constant(value, get_tensor(concrete.graph, name).dtype)
 
     @tf.function
     def part() -> list[tf.Tensor]:
