@@ -4,6 +4,7 @@ Playwright drives the browser that the system has; it downloads none.
 """
 
 import contextlib
+import json
 import shutil
 import socket
 import subprocess
@@ -102,11 +103,17 @@ def show_graph(page: Page, address: str) -> None:
 
 
 def _wait_for(address: str) -> None:
+    """Wait until TensorBoard answers and has read its runs: a page that is opened before stays empty."""
     end = time.monotonic() + START_SECONDS
+    seen: dict[str, object] = {}
     while time.monotonic() < end:
         try:
-            urllib.request.urlopen(address, timeout=5).close()
-            return
+            with urllib.request.urlopen(f"{address}data/plugin/scalars/tags", timeout=5) as answer:
+                tags = json.load(answer)
         except (urllib.error.URLError, TimeoutError):
-            time.sleep(1)
-    sys.exit(f"error: TensorBoard did not answer within {START_SECONDS} s")
+            tags = {}
+        if tags and tags == seen:
+            return
+        seen = tags
+        time.sleep(1)
+    sys.exit(f"error: TensorBoard did not show its runs within {START_SECONDS} s")

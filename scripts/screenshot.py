@@ -17,7 +17,7 @@ TAGS = ("loss", "error", "learning_rate", "gradient_norm", "examples_per_second"
 def take(project: Path, folder: Path) -> list[Path]:
     """Write the pictures of a project's runs into `folder`, and return them."""
     board, report = folder / "tensorboard.png", folder / "report.png"
-    with browser.watched(width=1600, height=900) as seen, browser.tensorboard(project) as address:
+    with browser.watched(width=1600, height=1500) as seen, browser.tensorboard(project) as address:
         browser.show_curves(seen.page, address, *TAGS)
         seen.page.screenshot(path=board)
         seen.page.goto((project / "runs" / "baseline" / "report.html").resolve().as_uri())

@@ -1,6 +1,7 @@
 """What a person sees: TensorBoard on a real run, and the report of it, in a real browser."""
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,18 +22,28 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def project(default_project: BakedProject, quick_start: dict[str, Result]) -> BakedProject:
-    """Return the project of the quick start with a second run, which differs in one flag, and both evaluated."""
-    other = ("--model_dir=runs/other", "--train_steps=100", "--learning_rate=0.02")
-    default_project.module("train", *other)
-    default_project.module("evaluate", "--model_dir=runs/other", "--split=test")
-    return default_project
+def project(
+    default_project: BakedProject,
+    quick_start: dict[str, Result],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """Return the project of the quick start with a second run, which differs in two flags, and both evaluated.
+
+    It has a folder of its own: how many columns and cards TensorBoard shows depends on the other runs.
+    """
+    folder = tmp_path_factory.mktemp("shown")
+    shutil.copytree(default_project.path / "runs" / "baseline", folder / "runs" / "baseline")
+    other = f"--model_dir={folder / 'runs' / 'other'}"
+    default_project.module("train", other, "--train_steps=100", "--learning_rate=0.02")
+    default_project.module("evaluate", other, "--split=test")
+    (folder / ".venv").symlink_to(default_project.path / ".venv")
+    return folder
 
 
 @pytest.fixture(scope="module")
-def board(project: BakedProject) -> Iterator[str]:
+def board(project: Path) -> Iterator[str]:
     """Yield the address of TensorBoard on the project's runs."""
-    with browser.tensorboard(project.path) as address:
+    with browser.tensorboard(project) as address:
         yield address
 
 
@@ -81,8 +92,8 @@ def test_the_graph_shows_the_layers_as_scopes(board: str) -> None:
             assert name in nodes
 
 
-def test_the_report_renders_alone(project: BakedProject) -> None:
-    report = project.path / "runs" / "baseline" / "report.html"
+def test_the_report_renders_alone(project: Path) -> None:
+    report = project / "runs" / "baseline" / "report.html"
     with browser.watched() as seen:
         seen.page.goto(report.as_uri())
         for heading in ("Figures", "Split test", "Curves", "Flags", "Manifest"):
@@ -95,11 +106,9 @@ def test_the_report_renders_alone(project: BakedProject) -> None:
         assert outside == []
 
 
-def test_the_pictures_of_the_readme_are_made_by_the_script(
-    project: BakedProject, tmp_path: Path
-) -> None:
+def test_the_pictures_of_the_readme_are_made_by_the_script(project: Path, tmp_path: Path) -> None:
     script = REPOSITORY / "scripts" / "screenshot.py"
-    arguments = (f"--project={project.path}", f"--output={tmp_path}")
+    arguments = (f"--project={project}", f"--output={tmp_path}")
     run(sys.executable, script, *arguments, folder=REPOSITORY)
     for name in ("tensorboard.png", "report.png"):
         assert (tmp_path / name).stat().st_size > 20_000
