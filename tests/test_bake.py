@@ -71,6 +71,7 @@ src/PACKAGE/engine/events.py
 src/PACKAGE/engine/exporting.py
 src/PACKAGE/engine/files.py
 src/PACKAGE/engine/gradients.py
+src/PACKAGE/engine/inputs.py
 src/PACKAGE/engine/lock.py
 src/PACKAGE/engine/loop.py
 src/PACKAGE/engine/manifest.py

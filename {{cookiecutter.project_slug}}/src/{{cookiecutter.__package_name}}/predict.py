@@ -22,7 +22,7 @@ from .vocab import per_variable, vocab
 if TYPE_CHECKING:
     import numpy as np
 
-    from .inputs import Inputs
+    from .engine.inputs import Inputs
 
 Inference = Callable[..., Mapping[str, Any]]
 """Called with the model's inputs by name, batches; returns ``{"inference": [batch, ...]}``."""

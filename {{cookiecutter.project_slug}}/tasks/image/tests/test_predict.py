@@ -22,9 +22,9 @@ from comparing import assert_one_line_error
 
 
 @pytest.fixture(scope="module")
-def test_split(digits):
+def test_split(prepared):
     """Images and classes of the test split."""
-    split = batches.open_split(digits, "test")
+    split = batches.open_split(prepared, "test")
     batch = split.fetch(tf.range(split.examples))
     return batch["x"].numpy(), batch["y"].numpy()
 
@@ -94,7 +94,7 @@ def test_what_evaluate_prints_is_what_scikit_learn_says_of_what_predict_wrote(
     assert figures["loss"] == pytest.approx(log_loss(true, rounded), abs=1e-6)
 
 
-def test_an_export_predicts_what_its_run_predicts(predict, run, exported, pictures, digits):
+def test_an_export_predicts_what_its_run_predicts(predict, run, exported, pictures, prepared):
     printed, rows = predict(f"--model_dir={run}", f"--input={pictures}", "--batch_size=100")
     assert (printed["examples"], printed["left_out"]) == (270, 0)
     _, others = predict(f"--export_dir={exported}", f"--input={pictures}", output="b.jsonl")
@@ -102,7 +102,7 @@ def test_an_export_predicts_what_its_run_predicts(predict, run, exported, pictur
     assert newest["examples"] == sum(Path(row["input"]).parent.name == "7" for row in rows)
     for row, other in zip(rows, others, strict=True):
         assert (row["input"], row["label"]) == (other["input"], other["label"])
-        assert list(other["inference"]) == digits.classes
+        assert list(other["inference"]) == prepared.classes
         assert probabilities(row) == pytest.approx(list(other["inference"].values()), abs=1e-6)
 
 

@@ -4,28 +4,17 @@ A ``.csv`` lists images in its column ``input``, relative to its own folder; oth
 """
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .engine.errors import UserError
+from .engine.inputs import Inputs
 from .engine.paths import expand
 from .sources import EXTENSIONS, opened, to_array
 from .vocab import vocab
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """Examples to predict, read one at a time."""
-
-    names: list[str]
-    """Of each example, for the output and for messages."""
-
-    read: Callable[[int], dict[str, np.ndarray]]
-    """From the number of an example to the model's inputs by name, without the batch; raises UserError."""
 
 
 def open_inputs(patterns: Sequence[str], expected: Mapping[str, Mapping[str, Any]]) -> Inputs:

@@ -1,26 +1,15 @@
 """What ``predict`` is given: rows of CSV files. Yours to edit."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .columns import input_name, to_number
 from .engine.errors import UserError
+from .engine.inputs import Inputs
 from .engine.paths import expand
 from .sources import Table, read_csv
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """Examples to predict, read one at a time."""
-
-    names: list[str]
-    """Of each example, for the output and for messages."""
-
-    read: Callable[[int], dict[str, np.ndarray]]
-    """From the number of an example to the model's inputs by name, without the batch; raises UserError."""
 
 
 def open_inputs(patterns: Sequence[str], expected: Mapping[str, Mapping[str, Any]]) -> Inputs:
