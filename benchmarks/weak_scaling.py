@@ -26,6 +26,9 @@ CLASSES = 10
 def work(core: int, workers: list[str]) -> None:
     """Train STEPS steps whenever a line comes in, and print the seconds that they took."""
     os.sched_setaffinity(0, {core})
+    from digit_classifier.engine import startup
+
+    startup.import_tensorflow()  # as train does
     import keras
     import numpy as np
     import tensorflow as tf

@@ -51,13 +51,15 @@ STANDARD_LIBRARY_OF_OTHER_VERSIONS = frozenset(
 )
 # What the generated project installs, by the name of the distribution and of the module.
 DEPENDENCIES = frozenset(
-    "absl absl_py astunparse certifi charset_normalizer codespell codespell_lib contourpy cuda cycler dateutil "
-    "filelock flatbuffers fonttools gast google google_crc32c google_pasta grpc grpcio h5py hatchling idna "
-    "jinja2 joblib keras kiwisolver libclang markdown markdown_it_py markupsafe matplotlib mdurl ml_dtypes mypy "
-    "mypy_extensions namex numpy nvidia opt_einsum optree packaging pasta pil pillow pip pre_commit "
-    "pre_commit_hooks protobuf pygments pyparsing pytest python_dateutil requests rich ruff scikit_learn scipy "
-    "setuptools six sklearn tabulate tensorboard tensorboard_data_server tensorflow termcolor threadpoolctl "
-    "tqdm typing_extensions tzdata urllib3 uv werkzeug wheel wrapt yaml".split()
+    "absl absl_py ast_grep_cli ast_serialize astunparse certifi cfgv charset_normalizer clang cloudpickle codespell "
+    "codespell_lib contourpy cuda cycler dateutil distlib execnet filelock flatbuffers fonttools gast google "
+    "google_crc32c google_pasta grpc grpcio h5py hatchling identify idna iniconfig jinja2 joblib keras kiwisolver "
+    "libclang librt markdown markdown_it markdown_it_py markupsafe matplotlib mdurl ml_dtypes mpl_toolkits mypy "
+    "mypy_extensions mypyc namex narwhals nodeenv numpy nvidia opt_einsum optree packaging pasta pathspec pil "
+    "pillow pip platformdirs pluggy pre_commit pre_commit_hooks protobuf py pygments pylab pyparsing pytest "
+    "pytest_xdist python_dateutil python_discovery pyyaml requests rich ruamel ruamel_yaml ruff scikit_learn scipy "
+    "setuptools six sklearn tabulate tensorboard tensorboard_data_server tensorflow termcolor threadpoolctl tqdm "
+    "typing_extensions tzdata urllib3 uv virtualenv werkzeug wheel wrapt xdist yaml".split()
 )
 # The modules in tests/ are imported by their plain names.
 PROJECT_FOLDERS = frozenset(

@@ -95,6 +95,7 @@ src/PACKAGE/engine/report.py
 src/PACKAGE/engine/restored.py
 src/PACKAGE/engine/saver.py
 src/PACKAGE/engine/splits.py
+src/PACKAGE/engine/startup.py
 src/PACKAGE/engine/state.py
 src/PACKAGE/engine/steps.py
 src/PACKAGE/engine/summaries.py
@@ -140,6 +141,7 @@ tests/engine/test_replacing.py
 tests/engine/test_report.py
 tests/engine/test_saver.py
 tests/engine/test_splits.py
+tests/engine/test_startup.py
 tests/engine/test_state.py
 tests/engine/test_summaries.py
 tests/engine/test_tables.py

@@ -19,6 +19,8 @@ from conftest import (
 
 pytestmark = pytest.mark.slow
 
+# As the workflows of a generated project run them.
+ALL_TESTS = ("pytest", "-n", "auto", "--dist", "loadfile", "-m", "slow or not slow")
 DECIDE_THE_FILES = ("task", "ci", "python_version")
 ANSWERS = [
     *(
@@ -58,14 +60,14 @@ def test_a_project_checks_itself_with_its_own_environment(default_project: Baked
 
 
 def test_own_tests_pass(default_project: BakedProject) -> None:
-    output = default_project.run("pytest", "-m", "slow or not slow", timeout=3000).stdout
+    output = default_project.run(*ALL_TESTS, timeout=3000).stdout
     summary = output.splitlines()[-1]
     assert " passed" in summary
     assert " deselected" not in summary
 
 
 def test_own_tests_of_a_project_on_tables_pass(bake: Bake, borrow: Callable[..., Result]) -> None:
-    output = borrow(bake(task="tabular"), "pytest", "-m", "slow or not slow", timeout=3000).stdout
+    output = borrow(bake(task="tabular"), *ALL_TESTS, timeout=3000).stdout
     summary = output.splitlines()[-1]
     assert " passed" in summary
     assert " deselected" not in summary

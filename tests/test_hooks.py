@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 
 import pytest
-from conftest import REPOSITORY, Result, run
+from conftest import REPOSITORY, BakedProject, Result, run
 
 SLUGS = [
     *(
@@ -267,3 +267,19 @@ def test_message_can_be_shown_on_any_terminal() -> None:
 def test_post_gen_knows_every_choice_of_ci() -> None:
     context = json.loads((REPOSITORY / "cookiecutter.json").read_text(encoding="utf-8"))
     assert list(post_gen.CI_FILES) == context["ci"]
+
+
+INSTALLED = """
+from importlib import metadata
+print(*(d.name for d in metadata.distributions()), *metadata.packages_distributions())
+"""
+
+
+@pytest.mark.slow
+def test_no_project_can_be_named_like_a_package_that_it_installs(
+    default_project: BakedProject,
+) -> None:
+    installed = default_project.run("python", "-c", INSTALLED).stdout.lower().split()
+    names = {name.replace("-", "_").replace(".", "_") for name in installed}
+    possible = {name for name in names if name[0].isalpha() and not name.startswith("nvidia_")}
+    assert possible - {default_project.package} <= pre_gen.DEPENDENCIES

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import BakedProject, Result, commit, git_repository, run
+from conftest import BakedProject, Result, commit, git_repository, run, sync
 
 pytestmark = pytest.mark.slow
 
@@ -270,7 +270,7 @@ class Team:
     def update(self) -> None:
         """Update the project as its README says, and commit."""
         self.project.run("template/update.py")
-        self.project.run("uv", "sync", "--quiet")
+        sync(self.project.path)
         commit(self.project.path, "Update from the template")
 
     def check(self, *tests: str) -> None:
@@ -296,7 +296,7 @@ def team(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Team:
     project = BakedProject(folder / "digit-classifier", {"project_slug": "digit-classifier"})
     edit_as_a_team(project)
     git_repository(project.path)
-    project.run("uv", "sync", "--quiet")
+    sync(project.path)
     commit(project.path, "Ours")
     team = Team(project, source)
     project.module("prepare", "--data_dir=data")

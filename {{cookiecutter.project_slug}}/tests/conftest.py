@@ -19,7 +19,7 @@ from absl import flags as absl_flags
 from absl.testing import flagsaver
 
 from {{ cookiecutter.__package_name }} import flags, prepare
-from {{ cookiecutter.__package_name }}.engine import command, dataset
+from {{ cookiecutter.__package_name }}.engine import command, dataset, startup
 
 PACKAGE = flags.__package__
 ROOT = Path(__file__).parent.parent
@@ -27,6 +27,7 @@ ROOT = Path(__file__).parent.parent
 # Tests compare bits, and several devices are virtual: all of them run on the CPU.
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+startup.import_tensorflow()
 
 
 def environment():

@@ -10,7 +10,7 @@ import pytest
 from {{ cookiecutter.__package_name }}.vocab import vocab
 
 STEPS = 100
-CLIP_NORM = 0.3
+CLIP_NORM = 0.1
 FLAGS = (
     *(f"--train_steps={STEPS}", "--learning_rate_schedule=constant", "--warmup_steps=10"),
     *(f"--clip_norm={CLIP_NORM}", "--gradient_multipliers=.*kernel=0.5", "--weight_decay=0.01"),

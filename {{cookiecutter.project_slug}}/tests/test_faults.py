@@ -70,19 +70,20 @@ def test_a_missing_or_truncated_shard_is_named(command_line, own_data, tmp_path,
 def test_a_full_disk_ends_training_and_with_room_it_goes_on_to_the_same_bits(
     run_command, data_dir, tmp_path, disk, checkpoint
 ):
-    run = disk("size=1m") / "run"
     arguments = (
-        *(f"--data_dir={data_dir}", "--train_steps=100", "--checkpoint_every=20"),
-        *("--keep_checkpoints=10", "--evaluate_every=50"),
+        *(f"--data_dir={data_dir}", "--train_steps=100", "--checkpoint_every=5"),
+        *("--keep_checkpoints=100", "--evaluate_every=50"),
     )
+    undisturbed = tmp_path / "undisturbed"
+    assert run_command("train", *arguments, f"--model_dir={undisturbed}").status == 0
+    size = sum(path.stat().st_size for path in undisturbed.rglob("*"))
+    run = disk(f"size={size // 2}") / "run"
     full = run_command("train", *arguments, f"--model_dir={run}")
     assert_one_line_error(full, "No space left on device", str(run))
-    disk("size=50m")
+    disk(f"size={2 * size}")
     resumed = run_command("train", *arguments, f"--model_dir={run}")
     assert resumed.status == 0, resumed.err
     assert "training from step 0" not in resumed.err
-    undisturbed = tmp_path / "undisturbed"
-    assert run_command("train", *arguments, f"--model_dir={undisturbed}").status == 0
     assert_same_bits(checkpoint(run, 100), checkpoint(undisturbed, 100))
 
 

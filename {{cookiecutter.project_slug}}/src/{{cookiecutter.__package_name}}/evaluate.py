@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import flags
-from .engine import command
+from .engine import command, startup
 from .engine.errors import UserError
 from .vocab import vocab
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def main(_: Sequence[str]) -> None:
     """Evaluates, writes figures, pictures and the report into the run, and prints the figures."""
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
+    startup.import_tensorflow()
     from .engine import batches, mistakes, placement, report, saver, steps, tables
     from .engine import dataset as datasets
     from .engine.files import to_json, write_text

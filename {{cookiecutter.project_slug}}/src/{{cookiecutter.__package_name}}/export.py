@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import flags
-from .engine import command
+from .engine import command, startup
 from .vocab import vocab
 
 _SAMPLE = 64
@@ -13,6 +13,7 @@ _SAMPLE = 64
 def main(_: Sequence[str]) -> None:
     """Writes ``<model_dir>/export/<n>`` and prints its path."""
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
+    startup.import_tensorflow()
     from .engine import batches, exporting, options, placement, records, saver
     from .engine import dataset as datasets
     from .train import make_model

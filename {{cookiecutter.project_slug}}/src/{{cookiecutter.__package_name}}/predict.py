@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from absl import logging
 
 from . import flags
-from .engine import command
+from .engine import command, startup
 from .engine.errors import UserError
 from .vocab import per_variable, vocab
 
@@ -32,6 +32,7 @@ _BATCHES_AHEAD = 2  # decoded while the model is at work on one
 def main(_: Sequence[str]) -> None:
     """Predicts, writes ``--output`` and prints the counts."""
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
+    startup.import_tensorflow()
     from tqdm import tqdm
 
     from .engine.files import replacing

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from absl import logging
 
 from . import flags, task_flags
-from .engine import command
+from .engine import command, startup
 
 if TYPE_CHECKING:
     from .engine.dataset import Dataset
@@ -35,6 +35,7 @@ def make_model(dataset: Dataset, train_steps: int) -> Model:
 def main(_: Sequence[str]) -> int:
     """Trains; returns 0, or 42 when a signal stopped it after saving."""
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
+    startup.import_tensorflow()
     from . import data
     from .engine import batches, cluster, placement, summaries, training
     from .engine import dataset as datasets

@@ -2,7 +2,6 @@
 
 import io
 import logging as python_logging
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +24,6 @@ def run(main: Callable[[Sequence[str]], int | None], key_flags: Sequence[flags.F
         main: the command; what it returns is the exit status.
         key_flags: the flags of this command, which ``--help`` lists; any other of the project is refused.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's start-up messages
     for stream in (sys.stdout, sys.stderr):  # a file's name may hold what the terminal cannot show
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

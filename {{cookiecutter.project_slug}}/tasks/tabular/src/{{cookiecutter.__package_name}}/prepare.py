@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import flags, task_flags
-from .engine import command
+from .engine import command, startup
 from .engine.errors import UserError
 from .vocab import vocab
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 def main(_: Sequence[str]) -> None:
     """Prepares a data set as the flags say, and prints the number of examples in each split."""
+    startup.import_tensorflow()
     from .engine import preparing
 
     prepared = prepare(

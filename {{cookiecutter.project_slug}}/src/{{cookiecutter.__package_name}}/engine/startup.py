@@ -1,0 +1,66 @@
+"""Brings TensorFlow into the process, so that commands begin soon and steps keep their memory.
+
+Everything that trains or predicts calls ``import_tensorflow`` before it imports anything that needs TensorFlow.
+"""
+
+import contextlib
+import ctypes
+import gc
+import os
+import sys
+from collections.abc import Iterator
+
+# Keras imports them where it finds them, for wrappers that nothing here uses: a third of the time to import it all.
+_LATER = ("matplotlib", "sklearn")
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of glibc's malloc.h
+
+
+def import_tensorflow() -> None:
+    """Imports TensorFlow; what the environment already says of its set-up stays."""
+    if "tensorflow" in sys.modules:
+        return
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # its start-up messages
+    _keep_memory()
+    with _hidden(_LATER), _without_collections():
+        import tensorflow  # noqa: F401
+
+
+def _keep_memory() -> None:
+    """Lets the process keep what a step frees for the next step.
+
+    TensorFlow takes the memory of a CPU from glibc, which gives large blocks back to the system once they are free.
+    Each step then touches new pages, which the system has to clear. Instead, tensors come from the pool
+    that TensorFlow has for GPUs, limited by the machine's memory, and glibc keeps the rest.
+    """
+    os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "1")
+    if sys.platform != "linux":
+        return
+    megabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(megabytes))
+    with contextlib.suppress(AttributeError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_MAX, 0)
+        mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+@contextlib.contextmanager
+def _hidden(names: tuple[str, ...]) -> Iterator[None]:
+    """Makes imports of these packages fail, unless they are there already."""
+    hidden = [name for name in names if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+
+
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """Keeps the garbage collector from going through modules, now and later: they are there to stay."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
