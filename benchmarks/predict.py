@@ -1,7 +1,5 @@
 """2,000 image files through `predict`, against a loop that decodes and predicts one file at a time.
 
-uv run --project build/digit-classifier python benchmarks/predict.py --project=build/digit-classifier
-
 Both use the same checkpoint and the same decoder, in one process, in turns; the loop's function is traced before it is
 timed, and predict's time is the one that it prints itself, which leaves out the same start.
 """
@@ -10,8 +8,6 @@ import argparse
 import contextlib
 import io
 import json
-import os
-import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -23,6 +19,7 @@ from digit_classifier import flags, predict
 from digit_classifier.engine import batches, dataset, saver
 from digit_classifier.inputs import open_inputs
 from digit_classifier.model import Model
+from measuring import Bar, report, take_turns
 from PIL import Image
 
 FILES = 2_000
@@ -37,12 +34,10 @@ def write_files(folder: Path, data: dataset.Dataset) -> None:
 
 
 def main() -> None:
-    """Print examples a second of both, round by round, and the median of their ratios."""
+    """Compare examples a second of both."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--project", type=Path, required=True)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
-    os.chdir(arguments.project)
     data = dataset.load("data")
     model = Model.for_dataset(data)
     saver.restore_run("runs/baseline", model)
@@ -56,19 +51,23 @@ def main() -> None:
         inputs = open_inputs([folder], {"x": {"dtype": "uint8", "shape": [None, *shape]}})
         inference(tf.constant(inputs.read(0)["x"][np.newaxis]))
 
-        ratios = []
-        for _ in range(arguments.rounds):
+        def single() -> float:
             began = time.perf_counter()
             for number in range(FILES):
                 inference(tf.constant(inputs.read(number)["x"][np.newaxis])).numpy()
-            single = FILES / (time.perf_counter() - began)
+            return FILES / (time.perf_counter() - began)
+
+        def batched() -> float:
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
                 predict.main(["predict"])
-            batched = json.loads(printed.getvalue().splitlines()[-1])["examples_per_second"]
-            ratios.append(batched / single)
-            print(f"single {single:.0f}/s, predict {batched:.0f}/s, ratio {ratios[-1]:.2f}")
-        print(f"median ratio {statistics.median(ratios):.2f}, batch size {flags.BATCH_SIZE.value}")
+            rate: float = json.loads(printed.getvalue().splitlines()[-1])["examples_per_second"]
+            return rate
+
+        contenders = {"predict": batched, "single": single}
+        name = f"2,000 PNG files, batch size {flags.BATCH_SIZE.value}: one call a file"
+        rows = take_turns(contenders, [(name, "predict", "single", Bar(3.0))], unit="examples/s")
+        report(rows, arguments.output)
 
 
 if __name__ == "__main__":

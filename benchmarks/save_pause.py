@@ -1,11 +1,10 @@
 """How long a save keeps training waiting: asynchronous against synchronous, on states of 1, 16 and 160 MB.
 
-uv run --project build/digit-classifier python benchmarks/save_pause.py
-
 The pause is the time from the end of one graph loop to the beginning of the next. The second figure adds what the next
 loop took longer than usual while the thread was still writing, on the machine's cores.
 """
 
+import argparse
 import statistics
 import tempfile
 import time
@@ -18,6 +17,7 @@ from digit_classifier.engine import optimizers
 from digit_classifier.engine.options import OptimizerOptions
 from digit_classifier.engine.saver import Saver
 from digit_classifier.engine.state import DataPosition, State
+from measuring import Bar, Row, report
 
 MEGABYTES = (1, 16, 160)
 LAYERS = 8
@@ -74,18 +74,21 @@ def measure(megabytes: int, folder: Path) -> tuple[list[float], list[float], lis
 
 
 def main() -> None:
-    """Print a line for each size: medians in milliseconds, and the median of the ratios of each round."""
-    print("state MB | synchronous ms | asynchronous ms | ratio | with the next loop's delay")
+    """Compare the pauses, and the pauses with what the next graph loop took longer."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    rows = []
     for megabytes in MEGABYTES:
         with tempfile.TemporaryDirectory() as folder:
             pauses, extras, waits = measure(megabytes, Path(folder))
-        ratio = statistics.median(p / w for p, w in zip(pauses, waits, strict=True))
-        rounds = zip(pauses, extras, waits, strict=True)
-        delayed = statistics.median((p + e) / w for p, e, w in rounds)
-        print(
-            f"{megabytes} | {statistics.median(waits) * 1e3:.1f} | "
-            f"{statistics.median(pauses) * 1e3:.2f} | {ratio:.3f} | {delayed:.3f}"
-        )
+        bar = Bar(0.1, at_most=True) if megabytes == MEGABYTES[-1] else None
+        delayed = [pause + extra for pause, extra in zip(pauses, extras, strict=True)]
+        rows += [
+            Row(f"{megabytes} MB: synchronous save", pauses, waits, "s", bar),
+            Row(f"{megabytes} MB, with the next loop's delay", delayed, waits, "s"),
+        ]
+    report(rows, arguments.output)
 
 
 if __name__ == "__main__":

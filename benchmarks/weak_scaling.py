@@ -1,7 +1,5 @@
 """Two workers that train together against two that train alone, at the same time on the same cores.
 
-uv run --project build/digit-classifier python benchmarks/weak_scaling.py
-
 Four processes live through all rounds, two pinned to each of two cores: a pair that shares a training through
 MultiWorkerMirroredStrategy, and two that train alone. Only one pair works at a time. The pairs take turns. The figure
 is the throughput of the first pair over that of the second; 1 would be no price at all for training together.
@@ -11,12 +9,13 @@ import argparse
 import json
 import os
 import socket
-import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
-ROUNDS = 7
+from measuring import Bar, report, take_turns
+
 BATCH = 64  # examples a worker
 STEPS = 40  # in a round
 SHAPE = (32, 32, 3)
@@ -119,9 +118,9 @@ def seconds(pair: list[subprocess.Popen[str]]) -> list[float]:
 
 
 def main() -> None:
-    """Print the throughputs of each round and the median of their ratios."""
+    """Compare the throughputs of the pairs."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--output", type=Path)
     parser.add_argument("--core", type=int, help="set for the processes that this one starts")
     parser.add_argument("--workers", type=json.loads, default=[])
     arguments = parser.parse_args()
@@ -137,20 +136,15 @@ def main() -> None:
         for worker in pair:
             assert worker.stdout is not None
             assert worker.stdout.readline() == "ready\n", "a worker did not start"
-    print("round | together, examples/s | alone, examples/s | ratio")
-    ratios = []
-    for i in range(arguments.rounds):
-        order = list(pairs) if i % 2 == 0 else list(reversed(pairs))
-        rates = {
-            name: sum(BATCH * STEPS / s for s in took)
-            for name, took in ((name, seconds(pairs[name])) for name in order)
-        }
-        ratios.append(rates["together"] / rates["alone"])
-        print(f"{i} | {rates['together']:.0f} | {rates['alone']:.0f} | {ratios[-1]:.3f}")
+    contenders = {
+        name: lambda pair=pair: sum(BATCH * STEPS / s for s in seconds(pair))
+        for name, pair in pairs.items()
+    }
+    compared = [("two workers together: two alone", "together", "alone", Bar(0.95))]
+    report(take_turns(contenders, compared, unit="examples/s"), arguments.output)
     for worker in (worker for pair in pairs.values() for worker in pair):
         worker.kill()
         worker.wait()
-    print(f"median of {len(ratios)}: {statistics.median(ratios):.3f}")
 
 
 if __name__ == "__main__":

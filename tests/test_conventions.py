@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import BakedProject, Result, commit, git_repository, run
-from test_updates import edit
+from versions import edit
 
 pytestmark = pytest.mark.slow
 

@@ -142,6 +142,13 @@ CLASS_WEIGHTS = flags.DEFINE_bool(
     False,
     "Let the examples of rare classes count more in the training loss, so that all classes count alike.",
 )
+IN_MEMORY_MB = flags.DEFINE_integer(
+    "in_memory_mb",
+    options.DEFAULT_IN_MEMORY_MB,
+    "Keep a split in memory if its decoded examples take at most so many megabytes; a larger one is read "
+    "from its shards all the time.",
+    lower_bound=0,
+)
 LIMIT_EXAMPLES = flags.DEFINE_integer(
     "limit_examples",
     None,
@@ -472,6 +479,7 @@ TRAIN = (
         DROPOUT_RATE,
         BATCH_SIZE,
         ACCUMULATE_STEPS,
+        IN_MEMORY_MB,
         LIMIT_EXAMPLES,
     ),
     *(TRAIN_STEPS, EPOCHS, STEPS_PER_LOOP, SEED, DETERMINISTIC, CLASS_WEIGHTS),

@@ -53,7 +53,13 @@ def main(_: Sequence[str]) -> int:
         peers.agree({"data": f"data with the fingerprint {dataset.fingerprint}"})
         peers.agree(command.flag_lines(flag for flag in flags.TRAIN if flag is not flags.DATA_DIR))
         strategy = placement.strategy(flags.placement_options(), workers)
-        train_split = batches.open_split(dataset, "train", limit=flags.LIMIT_EXAMPLES.value)
+        in_memory_bytes = flags.IN_MEMORY_MB.value * 2**20
+        train_split = batches.open_split(
+            dataset,
+            "train",
+            limit=flags.LIMIT_EXAMPLES.value,
+            in_memory_bytes=in_memory_bytes,
+        )
         train_steps = flags.train_steps(train_split.examples)
         with strategy.scope():
             model = make_model(dataset, train_steps)
@@ -62,7 +68,9 @@ def main(_: Sequence[str]) -> int:
             strategy=strategy,
             dataset=dataset,
             train_split=train_split,
-            validation_split=batches.open_split(dataset, "validation"),
+            validation_split=batches.open_split(
+                dataset, "validation", in_memory_bytes=in_memory_bytes
+            ),
             model_dir=model_dir,
             batch_size=flags.BATCH_SIZE.value,
             seed=flags.SEED.value,

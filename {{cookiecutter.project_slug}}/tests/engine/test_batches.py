@@ -1,5 +1,6 @@
 import hashlib
 import inspect
+import itertools
 import shutil
 
 import numpy as np
@@ -53,10 +54,10 @@ def joined(parts):
 
 def training(split, strategy, steps, *, batch_size=32, seed=5, **options):
     """Returns `steps` global batches."""
-    iterator = batches.training(split, strategy, batch_size=batch_size, seed=seed, **options)
+    batched = batches.training(split, strategy, batch_size=batch_size, seed=seed, **options)
     return [
         joined(parts if isinstance(parts, list) else [parts])
-        for parts in (next(iterator) for _ in range(steps))
+        for parts in itertools.islice(batched, steps)
     ]
 
 
@@ -149,10 +150,10 @@ def test_any_place_of_the_order_can_be_had_alone(start):
 def test_micro_batches_of_all_replicas_join_to_the_global_batch(split, strategy):
     [whole] = training(split, ONE_DEVICE, 1, augment=augment)
     parts = 4
-    iterator = batches.training(
+    batched = batches.training(
         split, strategy, batch_size=32, seed=5, accumulate_steps=parts, augment=augment
     )
-    replicas = next(iterator)
+    replicas = next(iter(batched))
     replicas = replicas if isinstance(replicas, list) else [replicas]
     for key, expected in whole.items():
         micro = [np.split(np.asarray(batch[key]), parts) for batch in replicas]
@@ -214,7 +215,7 @@ from {batches.__package__} import batches, dataset, options, placement, random
 {inspect.getsource(augment)}
 strategy = placement.strategy(options.PlacementOptions(devices=sys.argv[1]))
 split = batches.open_split(dataset.load(sys.argv[2]), "train")
-iterator = batches.training(split, strategy, batch_size=32, seed=5, augment=augment)
+iterator = iter(batches.training(split, strategy, batch_size=32, seed=5, augment=augment))
 for _ in range(501):
     parts = dict((k, strategy.experimental_local_results(v)) for k, v in next(iterator).items())
     digest = hashlib.sha256()
@@ -266,8 +267,17 @@ def test_a_split_is_kept_in_memory_exactly_when_it_fits(images, monkeypatch):
     assert reads == []
     kept = batches.open_split(images, "train", in_memory_bytes=needed)
     assert sum(reads) == 1257
+    assert kept.bytes_to_read == 0
     kept.fetch(tf.constant([3, 4], tf.int64))
     assert sum(reads) == 1257
+
+
+def test_slow_input_is_answered_with_the_flag_that_helps(images, split):
+    on_disk = batches.open_split(images, "train", in_memory_bytes=0)
+    assert on_disk.bytes_to_read == 1257 * (8 * 8 + 8)
+    assert "--in_memory_mb=1 " in batches.advice(on_disk, augmented=True)
+    assert "--noaugment" in batches.advice(split, augmented=True)
+    assert "--batch_size" in batches.advice(split, augmented=False)
 
 
 def test_a_limit_takes_the_first_examples_only(images, whole):
@@ -349,7 +359,7 @@ def test_columns_come_as_a_dictionary_of_their_own(tmp_path):
     loaded = dataset.load(tmp_path)
     for in_memory_bytes in (0, 2**20):
         split = batches.open_split(loaded, "train", in_memory_bytes=in_memory_bytes)
-        batch = next(batches.training(split, ONE_DEVICE, batch_size=9, seed=5))
+        batch = next(iter(batches.training(split, ONE_DEVICE, batch_size=9, seed=5)))
         assert set(batch) == {"x", "y"}
         assert sorted(batch["y"].numpy()) == list(range(9))
         assert batch["x"]["height"].numpy().tolist() == batch["y"].numpy().tolist()

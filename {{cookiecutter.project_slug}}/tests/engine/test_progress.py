@@ -51,3 +51,18 @@ def test_a_run_of_a_single_call_has_a_throughput_too():
     shown = Progress(0, 10, batch_size=32)
     shown.update(10, 10, seconds=2.0, loss=0.0)
     assert shown.examples_per_second() == pytest.approx(160)
+
+
+def test_at_the_end_it_tells_of_the_input_and_what_to_do_if_that_is_slow(caplog):
+    caplog.set_level("INFO", logger="absl")
+    shown = Progress(0, 100, batch_size=32)
+    shown.update(10, 10, seconds=40.0, loss=0.0, waited=30.0)
+    shown.update(20, 10, seconds=2.0, loss=0.0, waited=0.02)
+    shown.tell("do this")
+    shown.update(30, 10, seconds=2.0, loss=0.0, waited=1.98)
+    shown.tell("do this")
+    assert [record.getMessage() for record in caplog.records] == [
+        "trained | examples_per_second: 160, waiting for input: 1.0 % of the time",
+        "trained | examples_per_second: 160, waiting for input: 50.0 % of the time",
+        "input is the bottleneck: do this",
+    ]

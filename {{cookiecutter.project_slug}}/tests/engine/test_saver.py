@@ -1,6 +1,7 @@
 import os
 import shutil
 import threading
+import time
 
 import keras
 import numpy as np
@@ -260,6 +261,25 @@ def test_what_is_not_finite_is_not_saved(tmp_path, bad):
         one.wait()
     assert saver.steps_in(tmp_path) == [1]
     assert restored_step(tmp_path) == 1
+
+
+def test_a_failed_save_is_known_before_the_next_one(tmp_path, monkeypatch):
+    go = threading.Event()
+
+    def fail(path, tensors):
+        assert go.wait(30)
+        raise OSError("no room")
+
+    monkeypatch.setattr(saver, "_write_tensors", fail)
+    one = saver.Saver(tmp_path, some_variables(2.0))
+    one.check()
+    one.save(2, STATE, 10)
+    one.check()  # not written yet
+    go.set()
+    deadline = time.monotonic() + 30
+    with pytest.raises(UserError, match=r"ckpt-2 could not be written \(no room\)"):
+        while time.monotonic() < deadline:
+            one.check()
 
 
 def test_a_checkpoint_that_cannot_be_written_is_an_error_and_leaves_the_others(tmp_path):

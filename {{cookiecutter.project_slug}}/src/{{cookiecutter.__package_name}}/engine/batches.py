@@ -21,12 +21,13 @@ from ..vocab import vocab
 from . import records
 from .dataset import Dataset, by_column
 from .errors import UserError
+from .options import DEFAULT_IN_MEMORY_MB
 
 Batch = dict[str, Any]
 """Tensors by name; ``x`` may be a dictionary of tensors by column."""
 Augment = Callable[[Batch, int, tf.Tensor, tf.Tensor], Batch]
 
-IN_MEMORY_BYTES = 2**30
+IN_MEMORY_BYTES = DEFAULT_IN_MEMORY_MB * 2**20
 _SHUFFLE_ROUNDS = 4  # of the block cipher behind the permutation; TensorFlow's default
 _CHUNK = 1_024  # examples decoded at once when a split is loaded
 
@@ -38,6 +39,9 @@ class Split:
     examples: int
     fetch: Callable[[tf.Tensor], Batch]
     """From ``[n] int64`` numbers to those examples, ``[n, ...]`` each: ``x``, by column if it has any, and ``y``."""
+
+    bytes_to_read: int = 0
+    """Size of the decoded examples if each batch reads its own; 0 if memory holds them."""
 
 
 def open_split(
@@ -58,8 +62,9 @@ def open_split(
         serialized = tf.numpy_function(reader.read, [numbers], tf.string, stateful=False)
         return records.parse(tf.ensure_shape(serialized, [None]), dataset.features)
 
-    if examples * dataset.example_bytes > in_memory_bytes:
-        return Split(examples, lambda numbers: by_column(read(numbers)))
+    size = examples * dataset.example_bytes
+    if size > in_memory_bytes:
+        return Split(examples, lambda numbers: by_column(read(numbers)), bytes_to_read=size)
     numbers = tf.data.Dataset.range(examples).batch(_CHUNK)
     chunks = list(numbers.map(read, num_parallel_calls=tf.data.AUTOTUNE))
     with tf.device("CPU:0"):  # else it takes memory of the first GPU
@@ -80,7 +85,7 @@ def training(
     accumulate_steps: int = 1,
     augment: Augment | None = None,
 ) -> Any:
-    """Returns an endless iterator over training batches from ``first_step`` on.
+    """Returns the training batches from ``first_step`` on, without end, as a distributed dataset.
 
     Args:
         split: what to train on.
@@ -117,7 +122,7 @@ def training(
         parts = tf.data.Dataset.range(first_step * local, 2**62)
         return parts.map(part, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
-    return iter(strategy.distribute_datasets_from_function(pipeline))
+    return strategy.distribute_datasets_from_function(pipeline)
 
 
 def shuffled(start: tf.Tensor, count: int, examples: int, seed: int) -> tf.Tensor:
@@ -172,6 +177,15 @@ def evaluation(split: Split, strategy: tf.distribute.Strategy, *, batch_size: in
         return parts.map(part, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
     return strategy.distribute_datasets_from_function(pipeline)
+
+
+def advice(split: Split, *, augmented: bool) -> str:
+    """Says which flag to turn when training waits for its batches."""
+    if split.bytes_to_read:
+        return f"--in_memory_mb={math.ceil(split.bytes_to_read / 2**20)} keeps it in memory"
+    if augmented:
+        return "--noaugment shows what varying the examples costs"
+    return "a larger --batch_size brings more examples at a time"
 
 
 def _share(batch_size: int, strategy: tf.distribute.Strategy, accumulate_steps: int = 1) -> int:

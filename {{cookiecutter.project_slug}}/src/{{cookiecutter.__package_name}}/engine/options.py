@@ -3,6 +3,7 @@
 import dataclasses
 
 DEFAULT_TRAIN_STEPS = 2_000
+DEFAULT_IN_MEMORY_MB = 1_024
 OPTIMIZERS = ("sgd", "momentum", "nesterov", "rmsprop", "adam", "adamw", "lion")
 SCHEDULES = ("constant", "cosine", "exponential", "piecewise")
 PRECISIONS = ("float32", "bfloat16")

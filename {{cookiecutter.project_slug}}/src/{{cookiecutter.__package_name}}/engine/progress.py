@@ -9,6 +9,7 @@ from tqdm import tqdm
 from ..vocab import vocab
 
 _LOG_SECONDS = 10.0
+_MUCH_WAITING = 0.1
 
 
 class Progress:
@@ -29,18 +30,30 @@ class Progress:
         self._batch_size = batch_size
         self._last_step = last_step
         self._examples = 0
-        self._seconds = 0.0
+        self.seconds = 0.0
+        self.waited = 0.0
         self._calls = 0
         self._logged = time.monotonic()
 
-    def update(self, step: int, count: int, seconds: float, loss: float) -> float:
-        """Takes in that ``count`` steps, up to ``step``, took ``seconds``; returns examples per second."""
+    def update(
+        self, step: int, count: int, seconds: float, loss: float, waited: float = 0.0
+    ) -> float:
+        """Takes in that ``count`` steps, up to ``step``, took ``seconds``; returns examples per second.
+
+        Args:
+            step: the last step taken.
+            count: how many were taken in this call.
+            seconds: that the call took.
+            loss: of the last step.
+            waited: seconds of these that went into waiting for input.
+        """
         examples = count * self._batch_size
         self._calls += 1
         if self._calls == 2:  # the first one, which also traced, counts only if it is alone
-            self._examples, self._seconds = 0, 0.0
+            self._examples, self.seconds, self.waited = 0, 0.0, 0.0
         self._examples += examples
-        self._seconds += seconds
+        self.seconds += seconds
+        self.waited += waited
         self.bar.set_postfix(loss=f"{loss:.4f}", refresh=False)
         self.bar.update(count)
         now = time.monotonic()
@@ -55,4 +68,16 @@ class Progress:
 
     def examples_per_second(self) -> float:
         """Returns the throughput so far, without the first call if there are others."""
-        return self._examples / self._seconds if self._seconds else 0.0
+        return self._examples / self.seconds if self.seconds else 0.0
+
+    def tell(self, advice: str) -> None:
+        """Logs the throughput and the share of the time spent waiting for input; if that is large, with ``advice``."""
+        if not self.seconds:
+            return
+        waiting = self.waited / self.seconds
+        logging.info(
+            "trained | %s: %.0f, waiting for input: %.1f %% of the time",
+            *(vocab.examples_per_second, self.examples_per_second(), 100 * waiting),
+        )
+        if waiting > _MUCH_WAITING:
+            logging.warning("input is the bottleneck: %s", advice)

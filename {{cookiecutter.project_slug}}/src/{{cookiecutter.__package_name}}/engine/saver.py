@@ -176,6 +176,15 @@ class Saver:
         if written is not None:
             written.result()
 
+    def check(self) -> None:
+        """Tells whether what was saved could be written, as soon as that is known; does not wait.
+
+        Raises:
+            UserError: it could not.
+        """
+        if self._written is not None and self._written.done():
+            self.wait()
+
     def restore(self, steps: Sequence[int] | None = None) -> State | None:
         """Sets the variables to those of the first checkpoint that can be read.
 

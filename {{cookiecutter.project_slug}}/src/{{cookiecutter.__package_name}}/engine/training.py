@@ -108,16 +108,19 @@ class Trainer:
         examples = min(train_split.examples, validation_split.examples)
         seen = batches.Split(examples, train_split.fetch)
         self._seen = batches.evaluation(seen, strategy, batch_size=batch_size)
-        self._iterator = batches.training(
-            train_split,
-            strategy,
-            batch_size=batch_size,
-            seed=seed,
-            first_step=self.first_step,
-            data_step=self.state.data.first_step,
-            accumulate_steps=model.options.accumulate_steps,
-            augment=augment,
+        self._iterator = iter(
+            batches.training(
+                train_split,
+                strategy,
+                batch_size=batch_size,
+                seed=seed,
+                first_step=self.first_step,
+                data_step=self.state.data.first_step,
+                accumulate_steps=model.options.accumulate_steps,
+                augment=augment,
+            )
         )
+        self._faster_input = batches.advice(train_split, augmented=augment is not None)
         self._samples = (
             None if restored else batches.first_examples(train_split, seed=seed, augment=augment)
         )
@@ -179,6 +182,7 @@ class Trainer:
                 self.checkpoint(step)
             self.best.wait()
             self.saver.wait()
+        self.progress.tell(self._faster_input)
         stopped = step < last and not self._out_of_patience()
         if stopped:
             logging.info("%s: stopped at step %d; the same command goes on", self.folder, step)
@@ -194,8 +198,10 @@ class Trainer:
         """Takes ``count`` steps after step ``step``, and writes the curves at those that are due.
 
         Raises:
-            UserError: the loss or the gradients of a step are NaN or Inf.
+            UserError: the loss or the gradients of a step are NaN or Inf, or a checkpoint could not be written.
         """
+        self.best.check()
+        self.saver.check()
         began = time.monotonic()
         try:
             rows, self._gradients = self._take(self._iterator, tf.constant(count))
@@ -206,7 +212,8 @@ class Trainer:
         self._refuse_nonfinite(step, rows)
         reported = dict(zip(steps.PER_STEP, rows.T, strict=True))
         self.state.loss = float(reported[vocab.loss][-1])
-        rate = self.progress.update(step + count, count, seconds, self.state.loss)
+        waited = float(reported[vocab.input_wait].sum())
+        rate = self.progress.update(step + count, count, seconds, self.state.loss, waited)
         taken = np.arange(step + 1, step + count + 1)
         due = taken % self.options.summary_every == 0
         if due.any():

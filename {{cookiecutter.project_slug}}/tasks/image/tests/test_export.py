@@ -1,3 +1,4 @@
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -72,7 +73,7 @@ def away(exported, validation, prepared, run_python, tmp_path_factory):
         first_step=FIRST,
         augment=data.augment,
     )
-    steps: list[Any] = [next(training) for _ in range(STEPS)]
+    steps: list[Any] = list(itertools.islice(training, STEPS))
     inputs: dict[str, Any] = {
         f"steps {name}": [step[name] for step in steps] for name in (vocab.x, vocab.y)
     }

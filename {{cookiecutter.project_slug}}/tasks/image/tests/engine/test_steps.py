@@ -49,10 +49,10 @@ class Plain:
 def weights_after(split, accumulate_steps):
     options = OptimizerOptions(clip_norm=0.5, accumulate_steps=accumulate_steps)
     model: Any = Plain(split.fetch(tf.constant([0], tf.int64))[vocab.x][0], options)
-    iterator = batches.training(
+    batched = batches.training(
         split, ONE_DEVICE, batch_size=64, seed=3, accumulate_steps=accumulate_steps
     )
-    steps.make_train(model, ONE_DEVICE)(iterator, tf.constant(STEPS))
+    steps.make_train(model, ONE_DEVICE)(iter(batched), tf.constant(STEPS))
     assert int(model.optimizer.iterations) == STEPS
     return model.network.get_weights()
 
@@ -69,7 +69,7 @@ def test_the_gradients_of_the_last_step_come_back_on_request(prepared):
     split = batches.open_split(prepared, "train")
     example = split.fetch(tf.constant([0], tf.int64))[vocab.x][0]
     model: Any = Plain(example, OptimizerOptions(report_gradients=True))
-    iterator = batches.training(split, ONE_DEVICE, batch_size=64, seed=3)
+    iterator = iter(batches.training(split, ONE_DEVICE, batch_size=64, seed=3))
     rows, last = steps.make_train(model, ONE_DEVICE)(iterator, tf.constant(3))
     assert set(last) == {f"{vocab.gradient}/{v.path}" for v in model.network.trainable_variables}
     norm = np.sqrt(sum(np.sum(np.square(value)) for value in last.values()))

@@ -1,0 +1,148 @@
+"""Paired measurements: things take turns, and the medians of the ratios within each round are what counts.
+
+Machines are noisy: what one thing took says little. What it took beside another, within seconds, says more, and the
+spread of many such ratios tells how much.
+"""
+
+import dataclasses
+import json
+import os
+import platform
+import random
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+ROUNDS = 9
+MOST_ROUNDS = 27
+_RESAMPLES = 10_000
+_VERSIONS = ("cookiecutter", "keras", "tensorflow")
+
+
+@dataclasses.dataclass(frozen=True)
+class Bar:
+    """What a ratio has to reach."""
+
+    limit: float
+    at_most: bool = False
+
+    def __str__(self) -> str:
+        """Return it as it stands in a table."""
+        return f"{'≤' if self.at_most else '≥'} {self.limit:g}"
+
+    def verdict(self, low: float, high: float) -> str:
+        """Return whether it is met by all of an interval, by none of it, or undecided."""
+        if low < self.limit < high:
+            return "undecided"
+        return "met" if (high <= self.limit if self.at_most else low >= self.limit) else "missed"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """Ours against theirs, round by round: rates, or durations, in the same unit."""
+
+    name: str
+    ours: Sequence[float]
+    theirs: Sequence[float]
+    unit: str
+    bar: Bar | None = None
+
+    @property
+    def ratios(self) -> list[float]:
+        """Ours over theirs in each round."""
+        return [our / their for our, their in zip(self.ours, self.theirs, strict=True)]
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The bootstrap 95 % interval of the median ratio (Efron, 1979)."""
+        draw, ratios = random.Random(0), self.ratios
+        medians = sorted(
+            statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(_RESAMPLES)
+        )
+        return medians[round(0.025 * _RESAMPLES)], medians[round(0.975 * _RESAMPLES) - 1]
+
+    @property
+    def verdict(self) -> str:
+        """Whether the bar is met; empty without one."""
+        return self.bar.verdict(*self.interval) if self.bar else ""
+
+    def cells(self) -> dict[str, Any]:
+        """Return the row as it is printed and written."""
+        low, high = self.interval
+        return {
+            "": self.name,
+            "ours": f"{statistics.median(self.ours):.4g} {self.unit}",
+            "theirs": f"{statistics.median(self.theirs):.4g} {self.unit}",
+            "ratio": f"{statistics.median(self.ratios):.3f}",
+            "95 %": f"{low:.3f} to {high:.3f}",
+            "rounds": str(len(self.ours)),
+            "bar": str(self.bar or ""),
+            "verdict": self.verdict,
+        }
+
+
+Pair = tuple[str, str, str, Bar | None]
+"""Name of a row, the contenders that it compares, and its bar."""
+
+
+def take_turns(
+    contenders: Mapping[str, Callable[[], float]], pairs: Sequence[Pair], *, unit: str
+) -> list[Row]:
+    """Measure all contenders in each round, in an order that turns around, until the bars are decided.
+
+    Args:
+        contenders: each returns a rate or a duration whenever it is called.
+        pairs: the rows to make of them.
+        unit: of what they return.
+    """
+    taken: dict[str, list[float]] = {name: [] for name in contenders}
+    while True:
+        order = list(contenders) if len(taken[pairs[0][1]]) % 2 == 0 else [*reversed(contenders)]
+        for name in order:
+            taken[name].append(contenders[name]())
+        rounds = len(taken[order[0]])
+        if rounds >= ROUNDS:
+            rows = [Row(name, taken[a], taken[b], unit, bar) for name, a, b, bar in pairs]
+            if rounds >= MOST_ROUNDS or "undecided" not in {row.verdict for row in rows}:
+                return rows
+
+
+def report(rows: Sequence[Row], output: Path | None) -> None:
+    """Print rows, and write them for `run.py`, with what they were measured on."""
+    print(table([row.cells() for row in rows]), flush=True)
+    if output:
+        written = {"machine": machine(), "rows": [dataclasses.asdict(row) for row in rows]}
+        output.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+
+
+def read(path: Path) -> tuple[str, list[Row]]:
+    """Return what `report` wrote: the machine and the rows."""
+    written = json.loads(path.read_text(encoding="utf-8"))
+    rows = [Row(**{**row, "bar": row["bar"] and Bar(**row["bar"])}) for row in written["rows"]]
+    return written["machine"], rows
+
+
+def table(rows: Sequence[Mapping[str, str]]) -> str:
+    """Return rows as a table in Markdown, without the columns that are empty."""
+    columns = [column for column in rows[0] if any(row[column] for row in rows)]
+    lines = [columns, ["---"] * len(columns), *([row[c] for c in columns] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def machine() -> str:
+    """Return what the figures were measured on."""
+    cpu = platform.processor() or platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            cpu = line.partition(":")[2].strip()
+            break
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    parts = [
+        f"{len(os.sched_getaffinity(0))} cores ({cpu})",
+        f"{memory:.0f} GiB",
+        f"{platform.system()}, Python {platform.python_version()}",
+        *(f"{d.name} {d.version}" for d in metadata.distributions() if d.name in _VERSIONS),
+    ]
+    return ", ".join(parts)

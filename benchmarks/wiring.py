@@ -1,0 +1,83 @@
+"""What each piece of wiring costs: the real trainer with it, against a bare graph loop over the same input.
+
+The bare loop takes batches and steps, and nothing else: no figures of a step, no check for NaN, no progress.
+"""
+
+import argparse
+import dataclasses
+import tempfile
+import time
+from pathlib import Path
+
+import keras
+import tensorflow as tf
+from digit_classifier.engine import batches
+from measuring import Bar, report, take_turns
+from training import NETWORKS, STEPS_PER_LOOP, STRATEGY, Ours, Setting, options, prepared
+
+STEPS = 400
+NEVER = 10**9
+
+
+class Bare:
+    """A graph loop over the input of a run."""
+
+    def __init__(self, setting: Setting) -> None:
+        """Trace it."""
+        model, self.batch_size = setting.model(), setting.batch_size
+        self.iterator = iter(
+            batches.training(setting.split, STRATEGY, batch_size=setting.batch_size, seed=0)
+        )
+
+        @tf.function
+        def train(iterator: tf.data.Iterator, steps: tf.Tensor) -> None:
+            for _ in tf.range(steps):
+                batch = next(iterator)
+                model.optimize(batch["x"], batch["y"])
+
+        self._train = train
+        train(self.iterator, tf.constant(STEPS_PER_LOOP))
+
+    def round(self, steps: int) -> float:
+        """Train on and return examples a second."""
+        began = time.perf_counter()
+        for _ in range(steps // STEPS_PER_LOOP):
+            self._train(self.iterator, tf.constant(STEPS_PER_LOOP))
+        return steps * self.batch_size / (time.perf_counter() - began)
+
+
+def main() -> None:
+    """Print what remains of the bare loop's throughput with each piece, and with all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path)
+    arguments = parser.parse_args()
+    keras.utils.set_random_seed(0)
+    everything = options()
+    without = {"checkpoint_every": NEVER, "checkpoint_seconds": float("inf")}
+    pieces = {
+        "figures of each step, check for NaN, progress": dataclasses.replace(
+            everything, **without, summary_every=NEVER
+        ),
+        "these and a checkpoint every 100": dataclasses.replace(everything, summary_every=NEVER),
+        "these and curves every 10": dataclasses.replace(everything, **without),
+        "all of it": everything,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        data = prepared(Path(folder) / "data", (8, 8, 1), 1_257)
+        setting = Setting(data, NETWORKS["default"], 32, None, Path(folder))
+        bare = Bare(setting)
+        runs = {name: Ours(setting, chosen) for name, chosen in pieces.items()}
+        for run in runs.values():
+            run.round(2 * STEPS_PER_LOOP)
+        contenders = {"bare": lambda: bare.round(STEPS)}
+        for name, run in runs.items():
+            contenders[name] = lambda run=run: run.round(STEPS + STEPS_PER_LOOP)
+        pairs = [
+            (name, name, "bare", Bar(0.97) if chosen is everything else None)
+            for name, chosen in pieces.items()
+        ]
+        report(take_turns(contenders, pairs, unit="examples/s"), arguments.output)
+
+
+if __name__ == "__main__":
+    main()
