@@ -9,6 +9,8 @@ from .errors import UserError
 from .options import PlacementOptions
 
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+# By default TensorFlow keeps 30 calls; there may be more between a line of the model and the operation of a layer.
+_LARGEST_STACK = 200
 
 
 def strategy(options: PlacementOptions, cluster: Cluster | None = None) -> tf.distribute.Strategy:
@@ -23,7 +25,7 @@ def strategy(options: PlacementOptions, cluster: Cluster | None = None) -> tf.di
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
     if options.check_numerics:
-        tf.debugging.enable_check_numerics()
+        tf.debugging.enable_check_numerics(stack_height_limit=_LARGEST_STACK)
     keras.config.set_dtype_policy(_POLICIES[options.precision])
     tf.get_logger().setLevel("WARNING")  # else it tells of each collective that it traces
     tf.debugging.set_log_device_placement(options.log_device_placement)
