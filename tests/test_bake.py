@@ -143,6 +143,7 @@ tests/engine/test_saver.py
 tests/engine/test_splits.py
 tests/engine/test_startup.py
 tests/engine/test_state.py
+tests/engine/test_steps.py
 tests/engine/test_summaries.py
 tests/engine/test_tables.py
 tests/engine/test_trainable.py
@@ -166,7 +167,6 @@ src/PACKAGE/model.py
 src/PACKAGE/prepare.py
 src/PACKAGE/sources.py
 src/PACKAGE/task_flags.py
-tests/engine/test_steps.py
 tests/test_data.py
 tests/test_example.py
 tests/test_export.py

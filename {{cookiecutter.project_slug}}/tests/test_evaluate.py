@@ -49,8 +49,11 @@ def test_many_devices_evaluate_like_one(command_line, run_command, run, devices)
     one = result(command_line("evaluate", f"--model_dir={run}", "--batch_size=100"))
     arguments = (f"--model_dir={run}", "--batch_size=100", f"--devices={devices}")
     many = result(run_command("evaluate", *arguments))
-    assert many.pop("loss") == pytest.approx(one.pop("loss"), abs=1e-6)
-    assert many == one
+    assert many.keys() == one.keys()
+    for name, figure in one.items():
+        # Sums are rounded otherwise; shares of so few examples and counts are the same or far apart.
+        expected = pytest.approx(figure, abs=1e-6) if isinstance(figure, float) else figure
+        assert many[name] == expected, name
 
 
 def test_the_best_checkpoint_is_evaluated_on_request(command_line, run, event_values):
