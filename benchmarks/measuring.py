@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import random
+import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
@@ -110,15 +111,20 @@ def take_turns(
 
 
 def report(rows: Sequence[Row], output: Path | None) -> None:
-    """Print rows, and write them for `run.py`, with what they were measured on."""
+    """Print rows, and write them for `run.py`."""
     print(table([row.cells() for row in rows]), flush=True)
     if output:
-        written = {"machine": machine(), "rows": [dataclasses.asdict(row) for row in rows]}
-        output.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+        write(rows, output)
+
+
+def write(rows: Sequence[Row], output: Path) -> None:
+    """Write rows, with what they were measured on."""
+    written = {"machine": machine(), "rows": [dataclasses.asdict(row) for row in rows]}
+    output.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
 
 
 def read(path: Path) -> tuple[str, list[Row]]:
-    """Return what `report` wrote: the machine and the rows."""
+    """Return what `write` wrote: the machine and the rows."""
     written = json.loads(path.read_text(encoding="utf-8"))
     rows = [Row(**{**row, "bar": row["bar"] and Bar(**row["bar"])}) for row in written["rows"]]
     return written["machine"], rows
@@ -132,12 +138,9 @@ def table(rows: Sequence[Mapping[str, str]]) -> str:
 
 
 def machine() -> str:
-    """Return what the figures were measured on."""
-    cpu = platform.processor() or platform.machine()
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            cpu = line.partition(":")[2].strip()
-            break
+    """Return what the figures were measured on, under Linux."""
+    described = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    cpu = described[1] if described else platform.machine()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     parts = [
         f"{len(os.sched_getaffinity(0))} cores ({cpu})",

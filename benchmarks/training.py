@@ -27,7 +27,7 @@ from digit_classifier.engine import (
     training,
 )
 from digit_classifier.engine.options import LoopOptions, OptimizerOptions
-from measuring import Bar, Pair, Row, report, take_turns
+from measuring import Bar, Pair, Row, report, take_turns, write
 
 CHECKPOINT_EVERY, SUMMARY_EVERY, STEPS_PER_LOOP = 100, 10, 50
 EXECUTIONS = (10, 50, 100)
@@ -281,6 +281,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="settings whose name holds this")
     arguments = parser.parse_args()
     keras.utils.set_random_seed(0)
+    tf.get_logger().setLevel("ERROR")  # each round's writer is traced, as it should be
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         small = prepared(Path(folder) / "small", (8, 8, 1), 1_257)
@@ -304,7 +305,8 @@ def main() -> None:
                 "bare": Bar(0.9) if fast and network == "default" else None,
             }
             rows += compare(name, setting, bars)
-            print(rows[-3].cells(), rows[-2].cells(), rows[-1].cells(), sep="\n", flush=True)
+            if arguments.output:
+                write(rows, arguments.output)  # it takes long: keep what there is
     report(rows, arguments.output)
 
 
