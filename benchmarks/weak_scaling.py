@@ -5,6 +5,8 @@ MultiWorkerMirroredStrategy, and two that train alone. Only one pair works at a 
 is the throughput of the first pair over that of the second; 1 would be no price at all for training together.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os
@@ -14,16 +16,15 @@ import sys
 import time
 from pathlib import Path
 
-from measuring import Bar, report, take_turns
+from measuring import Bar, Row, report, take_turns
 
-BATCH = 64  # examples a worker
-STEPS = 40  # in a round
+EXAMPLES = 2_560  # of a worker in a round
 SHAPE = (32, 32, 3)
 CLASSES = 10
 
 
-def work(core: int, workers: list[str]) -> None:
-    """Train STEPS steps whenever a line comes in, and print the seconds that they took."""
+def work(core: int, workers: list[str], batch_size: int) -> None:
+    """Train on EXAMPLES examples whenever a line comes in, and print the seconds that it took."""
     os.sched_setaffinity(0, {core})
     from digit_classifier.engine import startup
 
@@ -71,8 +72,8 @@ def work(core: int, workers: list[str]) -> None:
         model = Model()
     draw = np.random.default_rng(core)
     batch = {
-        "x": draw.normal(size=(BATCH, *SHAPE)).astype(np.float32),
-        "y": draw.integers(0, CLASSES, BATCH),
+        "x": draw.normal(size=(batch_size, *SHAPE)).astype(np.float32),
+        "y": draw.integers(0, CLASSES, batch_size),
     }
     iterator = iter(
         strategy.distribute_datasets_from_function(
@@ -84,7 +85,7 @@ def work(core: int, workers: list[str]) -> None:
     print("ready", flush=True)
     for _ in sys.stdin:
         began = time.perf_counter()
-        rows, _ = train(iterator, tf.constant(STEPS))
+        rows, _ = train(iterator, tf.constant(EXAMPLES // batch_size))
         rows.numpy()
         print(time.perf_counter() - began, flush=True)
 
@@ -98,11 +99,11 @@ def free_addresses(count: int) -> list[str]:
     return addresses
 
 
-def start(core: int, workers: list[str]) -> subprocess.Popen[str]:
+def start(core: int, workers: list[str], batch: int) -> subprocess.Popen[str]:
     """Start a worker on a core."""
-    command = [sys.executable, __file__, "--core", str(core), "--workers", json.dumps(workers)]
+    arguments = ("--core", str(core), "--workers", json.dumps(workers), "--batch", str(batch))
     return subprocess.Popen(
-        command,
+        [sys.executable, __file__, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -117,34 +118,41 @@ def seconds(pair: list[subprocess.Popen[str]]) -> list[float]:
     return [float(worker.stdout.readline()) for worker in pair if worker.stdout]
 
 
-def main() -> None:
-    """Compare the throughputs of the pairs."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path)
-    parser.add_argument("--core", type=int, help="set for the processes that this one starts")
-    parser.add_argument("--workers", type=json.loads, default=[])
-    arguments = parser.parse_args()
-    if arguments.core is not None:
-        work(arguments.core, arguments.workers)
-        return
+def compare(batch: int, bar: Bar | None) -> Row:
+    """Start the pairs and let them take turns."""
     addresses = free_addresses(2)
     pairs = {
-        "together": [start(core, addresses) for core in (0, 1)],
-        "alone": [start(core, []) for core in (0, 1)],
+        "together": [start(core, addresses, batch) for core in (0, 1)],
+        "alone": [start(core, [], batch) for core in (0, 1)],
     }
     for pair in pairs.values():
         for worker in pair:
             assert worker.stdout is not None
             assert worker.stdout.readline() == "ready\n", "a worker did not start"
     contenders = {
-        name: lambda pair=pair: sum(BATCH * STEPS / s for s in seconds(pair))
+        name: lambda pair=pair: sum(EXAMPLES / s for s in seconds(pair))
         for name, pair in pairs.items()
     }
-    compared = [("two workers together: two alone", "together", "alone", Bar(0.95))]
-    report(take_turns(contenders, compared, unit="examples/s"), arguments.output)
+    compared = [(f"together, {batch} examples each: alone", "together", "alone", bar)]
+    [row] = take_turns(contenders, compared, unit="examples/s")
     for worker in (worker for pair in pairs.values() for worker in pair):
         worker.kill()
         worker.wait()
+    return row
+
+
+def main() -> None:
+    """Compare the throughputs of the pairs, for small and large steps."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--core", type=int, help="set for the processes that this one starts")
+    parser.add_argument("--workers", type=json.loads, default=[])
+    parser.add_argument("--batch", type=int)
+    arguments = parser.parse_args()
+    if arguments.core is not None:
+        work(arguments.core, arguments.workers, arguments.batch)
+        return
+    report([compare(64, Bar(0.95)), compare(256, None)], arguments.output)
 
 
 if __name__ == "__main__":
