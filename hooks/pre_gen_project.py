@@ -59,7 +59,7 @@ DEPENDENCIES = frozenset(
     "pillow pip platformdirs pluggy pre_commit pre_commit_hooks protobuf py pygments pylab pyparsing pytest "
     "pytest_xdist python_dateutil python_discovery pyyaml requests rich ruamel ruamel_yaml ruff scikit_learn scipy "
     "setuptools six sklearn tabulate tensorboard tensorboard_data_server tensorflow termcolor threadpoolctl tqdm "
-    "typing_extensions tzdata urllib3 uv virtualenv werkzeug wheel wrapt xdist yaml".split()
+    "typing_extensions tzdata urllib3 uv virtualenv werkzeug wheel wrapt wrapt_stubs xdist yaml".split()
 )
 # The modules in tests/ are imported by their plain names.
 PROJECT_FOLDERS = frozenset(
