@@ -100,7 +100,9 @@ def take_turns(
     """
     taken: dict[str, list[float]] = {name: [] for name in contenders}
     while True:
-        order = list(contenders) if len(taken[pairs[0][1]]) % 2 == 0 else [*reversed(contenders)]
+        order = list(contenders)
+        if len(taken[order[0]]) % 2:
+            order.reverse()
         for name in order:
             taken[name].append(contenders[name]())
         rounds = len(taken[order[0]])

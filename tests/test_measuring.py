@@ -3,16 +3,10 @@
 import math
 import random
 import statistics
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
-
-sys.path.insert(0, str(REPOSITORY / "benchmarks"))
-measuring = pytest.importorskip("measuring")
-
-Bar, Row = measuring.Bar, measuring.Row
+from measuring import MOST_ROUNDS, ROUNDS, Bar, Row, read, report, take_turns
 
 
 def test_a_ratio_is_the_median_of_the_ratios_within_the_rounds() -> None:
@@ -65,24 +59,24 @@ def test_contenders_take_turns_in_an_order_that_turns_around() -> None:
         "ours": lambda: contender("ours", 2.0),
         "theirs": lambda: contender("theirs", 1.0),
     }
-    [row] = measuring.take_turns(contenders, [("both", "ours", "theirs", Bar(1.5))], unit="s")
+    [row] = take_turns(contenders, [("both", "ours", "theirs", Bar(1.5))], unit="s")
     assert calls[:4] == ["ours", "theirs", "theirs", "ours"]
-    assert len(row.ours) == measuring.ROUNDS == 9
+    assert len(row.ours) == ROUNDS == 9
     assert row.verdict == "met"
 
 
 def test_rounds_are_added_while_a_bar_is_undecided() -> None:
     values = iter([0.5, 1.5] * 100)
     contenders = {"ours": lambda: next(values), "theirs": lambda: 1.0}
-    [row] = measuring.take_turns(contenders, [("both", "ours", "theirs", Bar(1.0))], unit="s")
-    assert len(row.ours) == measuring.MOST_ROUNDS
+    [row] = take_turns(contenders, [("both", "ours", "theirs", Bar(1.0))], unit="s")
+    assert len(row.ours) == MOST_ROUNDS
     assert row.verdict == "undecided"
 
 
 def test_what_is_written_is_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [Row("a", [1.0, 2.0], [2.0, 2.0], "s", Bar(0.5)), Row("b", [1.0], [1.0], "s")]
-    measuring.report(rows, tmp_path / "rows.json")
-    machine, read = measuring.read(tmp_path / "rows.json")
-    assert read == rows
+    report(rows, tmp_path / "rows.json")
+    machine, found = read(tmp_path / "rows.json")
+    assert found == rows
     assert "cores" in machine
     assert f"{statistics.median([0.5, 1.0]):.3f}" in capsys.readouterr().out

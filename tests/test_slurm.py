@@ -82,7 +82,8 @@ def test_a_job_that_is_requeued_ends_with_the_bits_of_one_that_was_not(
     wait_until(lambda: (folder / "runs/requeued/checkpoints/ckpt-100.index").exists(), log)
     slurm("scontrol", "requeue", requeued)
     wait_until(lambda: "JobState=PENDING" in slurm("scontrol", "show", "job", requeued), log)
-    slurm("scontrol", "update", f"JobId={requeued}", "StartTime=now")  # else it waits for minutes
+    # By itself it waits for two minutes. Sooner than a few seconds the node takes it for the job that it just killed.
+    slurm("scontrol", "update", f"JobId={requeued}", "StartTime=now+10")
     wait_until(lambda: ended(requeued), log)
 
     manifest = json.loads((folder / "runs/requeued/manifest.json").read_text())
