@@ -40,7 +40,9 @@ def section(path: Path) -> str:
     text = ast.get_docstring(ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8")))
     title, _, rest = (text or "").partition("\n\n")
     cells = table([row.cells() for row in rows])
-    return f"## {title}\n\n{rest}\n\n`benchmarks/run.py {name}` on {machine}:\n\n{cells}\n\n"
+    measured = f"`benchmarks/run.py {name}` on {machine}:"
+    parts = (f"## {title.rstrip('.')}", rest.rstrip(), measured, cells)
+    return "\n\n".join(filter(None, parts)) + "\n\n"
 
 
 def killed() -> str:
