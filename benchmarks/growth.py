@@ -27,8 +27,8 @@ def work(data_dir: str, steps: int, in_memory_mb: int) -> None:
     from digit_classifier.engine import startup
 
     startup.import_tensorflow()  # as train does
+    from contenders import NETWORKS, Ours, Setting, options
     from digit_classifier.engine import batches, dataset
-    from training import NETWORKS, Ours, Setting, options
 
     with tempfile.TemporaryDirectory() as folder:
         data = dataset.load(data_dir)
@@ -49,7 +49,7 @@ def process(data_dir: Path, steps: int, in_memory_mb: int = 1_024) -> dict[str, 
 
 def throughput(folder: Path) -> list[Row]:
     """Return the rows on examples and shards."""
-    from training import prepared
+    from contenders import prepared
 
     sizes = {n: prepared(folder / f"{n}", SHAPE, n).folder for n in EXAMPLES}
     counts = {n: prepared(folder / f"s{n}", SHAPE, 10_000, shards=n).folder for n in SHARDS}

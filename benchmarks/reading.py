@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from contenders import NETWORKS, STRATEGY, Ours, Setting, options, prepared
 from digit_classifier.engine import batches, dataset
 from measuring import Bar, Row, report, take_turns
-from training import NETWORKS, STRATEGY, Ours, Setting, options, prepared
 
 SHAPE = (28, 28, 1)
 RECORDS = 40_000

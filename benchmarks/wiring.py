@@ -11,9 +11,9 @@ from pathlib import Path
 
 import keras
 import tensorflow as tf
+from contenders import NETWORKS, STEPS_PER_LOOP, STRATEGY, Ours, Setting, options, prepared
 from digit_classifier.engine import batches
 from measuring import Bar, report, take_turns
-from training import NETWORKS, STEPS_PER_LOOP, STRATEGY, Ours, Setting, options, prepared
 
 STEPS = 400
 NEVER = 10**9
