@@ -1,7 +1,9 @@
 """What is compared in training: the project's own trainer, `keras.Model.fit` and the bare compiled step."""
 
+import contextlib
 import dataclasses
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +13,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 from digit_classifier import model as models
-from digit_classifier.engine import batches, dataset, preparing, random, training
+from digit_classifier.engine import batches, dataset, loop, preparing, random, training
 from digit_classifier.engine.options import LoopOptions, OptimizerOptions
 
-CHECKPOINT_EVERY, SUMMARY_EVERY, STEPS_PER_LOOP = 100, 10, 50
+CHECKPOINT_EVERY, SUMMARY_EVERY = 100, 10
 DROPOUT = 0.25
 OPTIMIZER = OptimizerOptions(learning_rate=0.01)
 STRATEGY = tf.distribute.get_strategy()
@@ -83,10 +85,10 @@ class Setting:
 
 
 class Ours:
-    """A run of the project: the real trainer, with everything on."""
+    """A run of the project: the real trainer, with everything on; it goes on for one round at a time."""
 
     def __init__(self, setting: Setting, options: LoopOptions) -> None:
-        """Begin a run."""
+        """Make the trainer, which begins with the first round."""
         self.batch_size = setting.batch_size
         self.trainer = training.Trainer(
             setting.model(),
@@ -97,26 +99,37 @@ class Ours:
             model_dir=tempfile.mkdtemp(dir=setting.folder),
             batch_size=setting.batch_size,
             seed=0,
-            options=options,
+            options=dataclasses.replace(options, train_steps=10**9),
             augment=setting.augment,
         )
-        self._take = self.trainer.take_steps
-        self.trainer.take_steps = self._timed
-        self.ends: list[tuple[int, float]] = []
+        self._take, self.trainer.take_steps = self.trainer.take_steps, self._counted
+        self.trainer.peers.gather = self._paused  # comes before each loop of steps
+        self._step = self._until = 0
+        self._go, self._there = threading.Semaphore(0), threading.Semaphore(0)
+        # Signals come to the main thread only.
+        loop.stop_signals = lambda: contextlib.nullcontext(threading.Event())
+        threading.Thread(target=self.trainer.run, daemon=True).start()
+        self._there.acquire()
 
-    def _timed(self, step: int, count: int) -> None:
+    def _counted(self, step: int, count: int) -> None:
         self._take(step, count)
-        self.ends.append((step + count, time.perf_counter()))
+        self._step = step + count
+
+    def _paused(self, count: int) -> list[int]:
+        if self._step >= self._until:
+            self._ended = time.perf_counter()
+            self._there.release()
+            self._go.acquire()
+            self._began = time.perf_counter()
+        return [count]
 
     def round(self, steps: int) -> float:
         """Train on and return examples a second."""
-        self.ends = []
-        last = self.trainer.first_step + steps
-        self.trainer.options = dataclasses.replace(self.trainer.options, train_steps=last)
-        self.trainer.run()
-        self.trainer.first_step, self.trainer.resumed = last, True
-        (first, began), (end, ended) = self.ends[0], self.ends[-1]
-        return (end - first) * self.batch_size / (ended - began)
+        first = self._step
+        self._until += steps
+        self._go.release()
+        self._there.acquire()
+        return (self._step - first) * self.batch_size / (self._ended - self._began)
 
 
 class Clock(keras.callbacks.Callback):
@@ -135,8 +148,9 @@ class Clock(keras.callbacks.Callback):
 class Fit:
     """`keras.Model.fit` on the same data set object, with the same periods of its callbacks."""
 
-    def __init__(self, setting: Setting, executed: int) -> None:
+    def __init__(self, setting: Setting, executed: int, options: LoopOptions) -> None:
         """Make and compile the model."""
+        self.options = options
         self.batch_size, self.executed, self.folder = setting.batch_size, executed, setting.folder
         pair = setting.augment or (lambda batch, *_: batch)
         self.dataset = batches.training(
@@ -160,10 +174,13 @@ class Fit:
         callbacks = [
             clock,
             keras.callbacks.TensorBoard(
-                tempfile.mkdtemp(dir=self.folder), update_freq=SUMMARY_EVERY, write_graph=False
+                tempfile.mkdtemp(dir=self.folder),
+                update_freq=self.options.summary_every,
+                write_graph=False,
             ),
             keras.callbacks.ModelCheckpoint(
-                tempfile.mkdtemp(dir=self.folder) + "/model.keras", save_freq=CHECKPOINT_EVERY
+                tempfile.mkdtemp(dir=self.folder) + "/model.keras",
+                save_freq=self.options.checkpoint_every,
             ),
             keras.callbacks.TerminateOnNaN(),
         ]
@@ -213,11 +230,10 @@ class Floor:
         return steps * self.batch_size / (time.perf_counter() - began)
 
 
-def options() -> LoopOptions:
+def options(
+    checkpoint_every: int = CHECKPOINT_EVERY, summary_every: int = SUMMARY_EVERY
+) -> LoopOptions:
     """Return everything on, but evaluation, which the others do not do either."""
     return LoopOptions(
-        steps_per_loop=STEPS_PER_LOOP,
-        checkpoint_every=CHECKPOINT_EVERY,
-        summary_every=SUMMARY_EVERY,
-        evaluate_every=10**9,
+        checkpoint_every=checkpoint_every, summary_every=summary_every, evaluate_every=10**9
     )

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 from contenders import NETWORKS, STRATEGY, Ours, Setting, options, prepared
 from digit_classifier.engine import batches, dataset
-from measuring import Bar, Row, report, take_turns
+from measuring import ROUNDS, Bar, Row, report, take_turns
 
 SHAPE = (28, 28, 1)
 RECORDS = 40_000
@@ -106,12 +106,12 @@ def waiting(folder: Path) -> Row:
     """Return the seconds that steps of the default network wait for input, beside all of their seconds."""
     data = prepared(folder / "digits", (8, 8, 1), 1_257)
     run = Ours(Setting(data, NETWORKS["default"], 32, None, folder), options())
-    waited, all_of_it = [], []
-    for _ in range(10):
+    totals = []
+    for _ in range(ROUNDS + 1):
         run.round(400)
-        waited.append(run.trainer.progress.waited)
-        all_of_it.append(run.trainer.progress.seconds)
-    return Row("waiting for input", waited[1:], all_of_it[1:], "s", Bar(0.02, at_most=True))
+        totals.append((run.trainer.progress.waited, run.trainer.progress.seconds))
+    waited, seconds = (np.diff(total).tolist() for total in zip(*totals, strict=True))
+    return Row("waiting for input", waited, seconds, "s", Bar(0.02, at_most=True))
 
 
 def main() -> None:

@@ -1,9 +1,10 @@
 """Training with everything on, against keras.Model.fit and against the bare compiled step.
 
-Everything on: a checkpoint every 100 steps, curves every 10, the check for NaN, progress. fit has TensorBoard,
-ModelCheckpoint and TerminateOnNaN with the same periods; tuned, the number of steps an execution that was fastest.
-All have the same data set object, network, optimizer and batch; the bare step has one batch, again and again.
-A round leaves out the first loop or execution, which traces, and what comes after the last step.
+Everything on: a checkpoint every 100 steps, curves every 10, the check for NaN, progress; where steps are slow, so
+often that each round of some seconds has them. fit has TensorBoard, ModelCheckpoint and TerminateOnNaN with the
+same periods; tuned, the number of steps an execution that was fastest. All have the same data set object, network,
+optimizer and batch; the bare step has one batch, again and again. Rounds of ours are parts of one run; each of fit is
+a call, of which the first execution is left out, as are the ends of its epochs.
 """
 
 import argparse
@@ -15,7 +16,6 @@ import tensorflow as tf
 from contenders import (
     CHECKPOINT_EVERY,
     NETWORKS,
-    STEPS_PER_LOOP,
     Fit,
     Floor,
     Ours,
@@ -31,25 +31,23 @@ ROUND_SECONDS = 1.5
 CALIBRATIONS = 3
 
 
-def steps_in_a_round(setting: Setting) -> int:
-    """Return how many steps take about a round's time, a multiple of the checkpoints' period."""
-    rate = Floor(setting).round(20) / setting.batch_size
-    return max(3, round(rate * ROUND_SECONDS / CHECKPOINT_EVERY)) * CHECKPOINT_EVERY
-
-
 def compare(name: str, setting: Setting, bars: dict[str, Bar | None]) -> list[Row]:
     """Return the rows of one setting."""
-    steps = steps_in_a_round(setting)
-    ours, floor, default = Ours(setting, options()), Floor(setting), Fit(setting, 1)
+    floor = Floor(setting)
+    affordable = round(floor.round(10) / setting.batch_size * ROUND_SECONDS / 10) * 10
+    every = min(CHECKPOINT_EVERY, max(10, affordable))
+    steps = max(2, affordable // every) * every
+    chosen = options(every, every // 10)
+    ours, default = Ours(setting, chosen), Fit(setting, 1, chosen)
     tuned = {}
-    for executed in EXECUTIONS:
-        candidate = Fit(setting, executed)
+    for executed in (n for n in EXECUTIONS if 2 * n <= steps):
+        candidate = Fit(setting, executed, chosen)
         candidate.round(2 * executed)
         rates = sorted(candidate.round(steps) for _ in range(CALIBRATIONS))
         tuned[rates[CALIBRATIONS // 2]] = candidate
     best = tuned[max(tuned)]
-    for contender in (ours, default):
-        contender.round(CHECKPOINT_EVERY + STEPS_PER_LOOP)  # traces
+    ours.round(2 * every)  # traces
+    default.round(2)
     contenders = {
         "ours": lambda: ours.round(steps),
         "fit": lambda: default.round(steps),

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import keras
 import tensorflow as tf
-from contenders import NETWORKS, STEPS_PER_LOOP, STRATEGY, Ours, Setting, options, prepared
+from contenders import NETWORKS, STRATEGY, Ours, Setting, options, prepared
 from digit_classifier.engine import batches
+from digit_classifier.engine.options import LoopOptions
 from measuring import Bar, report, take_turns
 
 STEPS = 400
+STEPS_PER_LOOP = LoopOptions().steps_per_loop
 NEVER = 10**9
 
 
@@ -71,7 +73,7 @@ def main() -> None:
             run.round(2 * STEPS_PER_LOOP)
         contenders = {"bare": lambda: bare.round(STEPS)}
         for name, run in runs.items():
-            contenders[name] = lambda run=run: run.round(STEPS + STEPS_PER_LOOP)
+            contenders[name] = lambda run=run: run.round(STEPS)
         pairs = [
             (name, name, "bare", Bar(0.97) if chosen is everything else None)
             for name, chosen in pieces.items()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 Inference = Callable[..., Mapping[str, Any]]
 """Called with the model's inputs by name, batches; returns ``{"inference": [batch, ...]}``."""
 _BATCHES_AHEAD = 2  # decoded while the model is at work on one
+_DECODED_TOGETHER = 16  # by a thread: to hand over one small image takes longer than to decode it
 
 
 def main(_: Sequence[str]) -> None:
@@ -110,30 +113,46 @@ def _batches(
     import numpy as np
     import tensorflow as tf
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        ahead: list[tuple[str, Future[dict[str, np.ndarray]]]] = []
-        numbers = iter(range(len(inputs.names)))
-        while True:
-            wanted = batch_size * _BATCHES_AHEAD - len(ahead)
-            ahead += [
-                (inputs.names[n], pool.submit(inputs.read, n)) for n in islice(numbers, wanted)
-            ]
-            if not ahead:
-                return
-            names, examples = [], []
-            for name, decoded in ahead[:batch_size]:
-                try:
-                    examples.append(decoded.result())
-                    names.append(name)
-                except UserError as error:
-                    if strict:
-                        pool.shutdown(cancel_futures=True)
-                        raise
-                    logging.warning("left out: %s", error)
-            del ahead[:batch_size]
-            if names:
-                arrays = {k: np.stack([example[k] for example in examples]) for k in examples[0]}
-                yield names, {name: tf.constant(array) for name, array in arrays.items()}
+    readable = _readable(inputs, ahead=_BATCHES_AHEAD * batch_size, strict=strict)
+    with contextlib.closing(readable):
+        while some := list(islice(readable, batch_size)):
+            names, examples = zip(*some, strict=True)
+            arrays = {k: np.stack([example[k] for example in examples]) for k in examples[0]}
+            yield list(names), {name: tf.constant(array) for name, array in arrays.items()}
+
+
+def _readable(
+    inputs: Inputs, *, ahead: int, strict: bool
+) -> Generator[tuple[str, dict[str, np.ndarray]], None, None]:
+    """Yields names and arrays of what can be read, in order, of which about ``ahead`` are decoded beforehand."""
+
+    def decode(numbers: Iterable[int]) -> list[dict[str, np.ndarray] | UserError]:
+        decoded: list[dict[str, np.ndarray] | UserError] = []
+        for number in numbers:
+            try:
+                decoded.append(inputs.read(number))
+            except UserError as error:
+                decoded.append(error)
+        return decoded
+
+    names = iter(inputs.names)
+    pool = ThreadPoolExecutor(os.cpu_count())
+    all_of_them = range(len(inputs.names))
+    runs = (all_of_them[i : i + _DECODED_TOGETHER] for i in all_of_them[::_DECODED_TOGETHER])
+    begun = deque(pool.submit(decode, run) for run in islice(runs, -(-ahead // _DECODED_TOGETHER)))
+    try:
+        while begun:
+            decoded = begun.popleft().result()
+            begun.extend(pool.submit(decode, run) for run in islice(runs, 1))
+            for name, example in zip(islice(names, len(decoded)), decoded, strict=True):
+                if not isinstance(example, UserError):
+                    yield name, example
+                elif strict:
+                    raise example
+                else:
+                    logging.warning("left out: %s", example)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _writer(

@@ -1,3 +1,4 @@
+import dataclasses
 import hashlib
 import inspect
 import itertools
@@ -119,9 +120,13 @@ def whole(images):
     return np.array(x).reshape(-1, 8, 8, 1), np.array(y)
 
 
+def places(count):
+    return tf.range(count, dtype=tf.int64)
+
+
 def test_each_pass_is_a_permutation_and_no_two_are_alike():
     examples = 101
-    order = batches.shuffled(tf.constant(0, tf.int64), 3 * examples, examples, 5).numpy()
+    order = batches.shuffled(places(3 * examples), examples, 5).numpy()
     passes = order.reshape(3, examples)
     for one in passes:
         assert sorted(one) == list(range(examples))
@@ -131,7 +136,7 @@ def test_each_pass_is_a_permutation_and_no_two_are_alike():
 
 
 def test_the_order_has_no_trace_of_the_order_before_it():
-    order = batches.shuffled(tf.constant(0, tf.int64), 2000, 1000, 5).numpy()
+    order = batches.shuffled(places(2000), 1000, 5).numpy()
     assert abs(np.corrcoef(order[:1000], np.arange(1000))[0, 1]) < 0.1
     assert abs(np.corrcoef(order[:1000], order[1000:])[0, 1]) < 0.1
     assert abs(np.corrcoef(order[:999], order[1:1000])[0, 1]) < 0.1
@@ -139,10 +144,8 @@ def test_the_order_has_no_trace_of_the_order_before_it():
 
 @pytest.mark.parametrize("start", [0, 1, 57, 101, 150, 10**12])
 def test_any_place_of_the_order_can_be_had_alone(start):
-    together = batches.shuffled(tf.constant(start, tf.int64), 60, 101, 5).numpy()
-    alone = [
-        int(batches.shuffled(tf.constant(start + i, tf.int64), 1, 101, 5)[0]) for i in range(60)
-    ]
+    together = batches.shuffled(start + places(60), 101, 5).numpy()
+    alone = [int(batches.shuffled(start + i + places(1), 101, 5)[0]) for i in range(60)]
     assert together.tolist() == alone
 
 
@@ -169,13 +172,13 @@ def test_a_batch_that_micro_batches_do_not_divide_is_refused(split):
 
 
 def test_another_seed_gives_another_order():
-    orders = [batches.shuffled(tf.constant(0, tf.int64), 100, 100, s).numpy() for s in (5, 6)]
+    orders = [batches.shuffled(places(100), 100, s).numpy() for s in (5, 6)]
     assert np.sum(orders[0] == orders[1]) < 8
 
 
 @pytest.mark.parametrize("examples", [1, 2, 3])
 def test_tiny_splits_are_shuffled_too(examples):
-    order = batches.shuffled(tf.constant(0, tf.int64), 4 * examples, examples, 5).numpy()
+    order = batches.shuffled(places(4 * examples), examples, 5).numpy()
     assert np.array_equal(np.sort(order.reshape(4, examples)), [list(range(examples))] * 4)
 
 
@@ -267,17 +270,31 @@ def test_a_split_is_kept_in_memory_exactly_when_it_fits(images, monkeypatch):
     assert reads == []
     kept = batches.open_split(images, "train", in_memory_bytes=needed)
     assert sum(reads) == 1257
-    assert kept.bytes_to_read == 0
+    assert kept.in_memory
     kept.fetch(tf.constant([3, 4], tf.int64))
     assert sum(reads) == 1257
 
 
 def test_slow_input_is_answered_with_the_flag_that_helps(images, split):
     on_disk = batches.open_split(images, "train", in_memory_bytes=0)
-    assert on_disk.bytes_to_read == 1257 * (8 * 8 + 8)
+    assert not on_disk.in_memory
     assert "--in_memory_mb=1 " in batches.advice(on_disk, augmented=True)
     assert "--noaugment" in batches.advice(split, augmented=True)
     assert "--batch_size" in batches.advice(split, augmented=False)
+
+
+def test_large_batches_are_fetched_one_at_a_time(images, split):
+    fetched = []
+
+    def fetch(numbers):
+        fetched.append(numbers.shape[0])
+        return split.fetch(numbers)
+
+    for example_bytes in (8, 2**20 // 32 // 3, 2**20):
+        described = dataclasses.replace(split, fetch=fetch, example_bytes=example_bytes)
+        got = training(described, ONE_DEVICE, 20)
+        assert fingerprints(got) == fingerprints(training(split, ONE_DEVICE, 20))
+    assert fetched == [16 * 32, 3 * 32, 32]
 
 
 def test_a_limit_takes_the_first_examples_only(images, whole):

@@ -64,13 +64,36 @@ def test_an_action_may_be_due_on_given_steps(steps_per_loop):
     assert done == [11, 20]
 
 
-def test_loops_are_as_long_as_the_actions_allow():
-    done, _ = recorded(0, 20, 50, [("save", 8, False)])
-    assert [entry for entry in done if entry[0] == "take"] == [
-        ("take", 0, 8),
-        ("take", 8, 8),
-        ("take", 16, 4),
-    ]
+def test_loops_grow_as_long_as_the_actions_allow():
+    done, _ = recorded(0, 37, 50, [("save", 15, False)])
+    loops = [entry[1:] for entry in done if entry[0] == "take"]
+    assert loops == [(0, 1), (1, 2), (3, 4), (7, 8), (15, 15), (30, 7)]
+
+
+@pytest.mark.parametrize(("step_seconds", "longest"), [(0.001, 100), (0.02, 50), (0.6, 1), (7, 1)])
+def test_a_loop_of_slow_steps_takes_about_a_second(step_seconds, longest):
+    now, counts = [0.0], []
+
+    def take_steps(step, count):
+        counts.append(count)
+        now[0] += count * step_seconds + (3 if step == 0 else 0)  # the first loop traces
+
+    loop.run(
+        take_steps,
+        first_step=0,
+        last_step=1_000,
+        steps_per_loop=100,
+        actions=[],
+        clock=lambda: now[0],
+    )
+    assert max(counts) in (longest, longest - 1)  # the sum of times may be rounded up
+    assert counts[:2] == [1, 1]
+
+
+def test_processes_take_the_steps_that_they_agree_on():
+    done, end = recorded(0, 20, 50, [("save", 8, False)], agree=lambda count: min(count, 3))
+    assert [entry[2] for entry in done if entry[0] == "take"] == [1, 2, 3, 2, 3, 3, 2, 3, 1]
+    assert end == 20
 
 
 def test_an_action_at_the_end_is_done_once_when_the_end_is_a_multiple():
@@ -99,10 +122,10 @@ def test_a_stop_comes_between_two_loops_and_leaves_the_end_undone():
         last_step=1000,
         steps_per_loop=5,
         actions=[loop.Action(400, saved.append, at_end=True)],
-        stop=asked.is_set,
+        agree=lambda count: 0 if asked.is_set() else count,
     )
-    assert end == 15
-    assert taken == [(0, 5), (5, 5), (10, 5)]
+    assert end == 17
+    assert taken == [(0, 1), (1, 2), (3, 4), (7, 5), (12, 5)]
     assert saved == []
 
 
@@ -175,5 +198,5 @@ def test_an_action_is_also_done_when_it_was_not_done_for_its_seconds():
         actions=[loop.Action(25, done.append, seconds=10)],
         clock=lambda: now[0],
     )
-    # Loops end at 3, 6, 9, 12: the first that is 10 seconds or more after the last time it was done.
-    assert done == [12, 24, 25, 37]
+    # Loops of one step end at 1, 2, 3, ...: the first that is 10 seconds or more after the last time it was done.
+    assert done == [10, 20, 25, 35]

@@ -28,7 +28,11 @@ class Estimator:
 def split(**columns):
     tensors = {name: tf.constant(column) for name, column in columns.items()}
     examples = len(columns["x"])
-    return Split(examples, lambda numbers: {k: tf.gather(v, numbers) for k, v in tensors.items()})
+
+    def fetch(numbers):
+        return {name: tf.gather(column, numbers) for name, column in tensors.items()}
+
+    return Split(examples, fetch, example_bytes=8, in_memory=True)
 
 
 def test_the_worst_mistakes_of_a_classifier_are_wrong_and_in_order():

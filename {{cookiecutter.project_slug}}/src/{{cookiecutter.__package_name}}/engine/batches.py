@@ -30,6 +30,8 @@ Augment = Callable[[Batch, int, tf.Tensor, tf.Tensor], Batch]
 IN_MEMORY_BYTES = DEFAULT_IN_MEMORY_MB * 2**20
 _SHUFFLE_ROUNDS = 4  # of the block cipher behind the permutation; TensorFlow's default
 _CHUNK = 1_024  # examples decoded at once when a split is loaded
+# Batches fetched at once: as many as this, if they are small. A call costs what some hundred examples cost.
+_MOST_TOGETHER, _BYTES_TOGETHER = 16, 2**20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,8 +42,11 @@ class Split:
     fetch: Callable[[tf.Tensor], Batch]
     """From ``[n] int64`` numbers to those examples, ``[n, ...]`` each: ``x``, by column if it has any, and ``y``."""
 
-    bytes_to_read: int = 0
-    """Size of the decoded examples if each batch reads its own; 0 if memory holds them."""
+    example_bytes: int
+    """Size of one of them, decoded."""
+
+    in_memory: bool
+    """Whether memory holds them; otherwise each batch reads its own."""
 
 
 def open_split(
@@ -62,16 +67,18 @@ def open_split(
         serialized = tf.numpy_function(reader.read, [numbers], tf.string, stateful=False)
         return records.parse(tf.ensure_shape(serialized, [None]), dataset.features)
 
-    size = examples * dataset.example_bytes
-    if size > in_memory_bytes:
-        return Split(examples, lambda numbers: by_column(read(numbers)), bytes_to_read=size)
+    size = dataset.example_bytes
+    if examples * size > in_memory_bytes:
+        return Split(examples, lambda numbers: by_column(read(numbers)), size, in_memory=False)
     numbers = tf.data.Dataset.range(examples).batch(_CHUNK)
     chunks = list(numbers.map(read, num_parallel_calls=tf.data.AUTOTUNE))
     with tf.device("CPU:0"):  # else it takes memory of the first GPU
         table = {key: tf.concat([chunk[key] for chunk in chunks], axis=0) for key in chunks[0]}
-    return Split(
-        examples, lambda numbers: by_column({k: tf.gather(v, numbers) for k, v in table.items()})
-    )
+
+    def gather(numbers: tf.Tensor) -> Batch:
+        return by_column({key: tf.gather(values, numbers) for key, values in table.items()})
+
+    return Split(examples, gather, size, in_memory=True)
 
 
 def training(
@@ -103,40 +110,66 @@ def training(
         UserError: the replicas and micro-batches do not divide the batch.
     """
     share = _share(batch_size, strategy, accumulate_steps)
+    size = accumulate_steps * share
+    together = max(1, min(_MOST_TOGETHER, _BYTES_TOGETHER // (size * split.example_bytes)))
 
     def pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
         replicas = context.num_replicas_in_sync
         local = replicas // context.num_input_pipelines
 
-        def part(number: tf.Tensor) -> Batch:
-            step = number // local
-            replica = context.input_pipeline_id * local + number % local
-            runs = [run(step, (i * replicas + replica) * share) for i in range(accumulate_steps)]
-            return tf.nest.map_structure(lambda *parts: tf.concat(parts, axis=0), *runs)
+        def first_positions(part: tf.Tensor) -> tf.Tensor:
+            """Where in the global batch each run of ``part`` begins, ``[..., accumulate_steps]``."""
+            replica = context.input_pipeline_id * local + part % local
+            runs = tf.range(accumulate_steps, dtype=tf.int64) * replicas
+            return (runs + replica[..., tf.newaxis]) * share
 
-        def run(step: tf.Tensor, first: tf.Tensor) -> Batch:
-            start = (step - data_step) * batch_size + first
-            batch = split.fetch(shuffled(start, share, split.examples, seed))
-            return augment(batch, seed, step, first) if augment else batch
+        def fetch(part: tf.Tensor) -> Batch:
+            parts = part + tf.range(together, dtype=tf.int64)
+            starts = (parts // local - data_step) * batch_size
+            runs = starts[:, tf.newaxis] + first_positions(parts)
+            places = runs[..., tf.newaxis] + tf.range(share, dtype=tf.int64)
+            return split.fetch(shuffled(tf.reshape(places, [-1]), split.examples, seed))
 
-        parts = tf.data.Dataset.range(first_step * local, 2**62)
-        return parts.map(part, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+        def vary(part: tf.Tensor, batch: Batch) -> Batch:
+            assert augment is not None
+            firsts = tf.unstack(first_positions(part), accumulate_steps)
+            runs = cut(batch, accumulate_steps)
+            varied = [
+                augment(run, seed, part // local, first)
+                for run, first in zip(runs, firsts, strict=True)
+            ]
+            return tf.nest.map_structure(lambda *some: tf.concat(some, axis=0), *varied)
+
+        numbers = tf.data.Dataset.range(first_step * local, 2**62, together)
+        parts = numbers.map(fetch, num_parallel_calls=tf.data.AUTOTUNE)
+        parts = parts.rebatch(size, drop_remainder=True)  # there is none
+        if augment is not None:
+            numbers = tf.data.Dataset.range(first_step * local, 2**62)
+            parts = tf.data.Dataset.zip(numbers, parts)
+            parts = parts.map(vary, num_parallel_calls=tf.data.AUTOTUNE)
+        return parts.prefetch(tf.data.AUTOTUNE)
 
     return strategy.distribute_datasets_from_function(pipeline)
 
 
-def shuffled(start: tf.Tensor, count: int, examples: int, seed: int) -> tf.Tensor:
-    """Returns places ``start`` to ``start + count`` of the endless shuffled sequence, ``[count] int64``.
+def cut(structure: Any, parts: int) -> list[Any]:
+    """Returns tensors ``[batch, ...]``, in any structure and with None among them, in parts of equal size."""
+    pieces = [
+        [None] * parts if t is None else tf.split(t, parts) for t in tf.nest.flatten(structure)
+    ]
+    return [tf.nest.pack_sequence_as(structure, some) for some in zip(*pieces, strict=True)]
+
+
+def shuffled(places: tf.Tensor, examples: int, seed: int) -> tf.Tensor:
+    """Returns what stands at ``places`` of the endless shuffled sequence, ``[count] int64``.
 
     Args:
-        start: scalar int64.
-        count: how many.
+        places: ``[count] int64``.
         examples: number of examples in the split; what is returned lies below it.
         seed: the run's seed.
     """
-    places = start + tf.range(count, dtype=tf.int64)
     passes = places // examples
-    keys = tf.stack([tf.fill([count], tf.constant(seed, tf.int64)), passes, passes], axis=1)
+    keys = tf.stack([tf.fill(tf.shape(places), tf.constant(seed, tf.int64)), passes, passes], 1)
     return tf.raw_ops.RandomIndexShuffle(
         index=places % examples,
         seed=keys,
@@ -148,7 +181,7 @@ def shuffled(start: tf.Tensor, count: int, examples: int, seed: int) -> tf.Tenso
 def first_examples(split: Split, *, seed: int, augment: Augment | None, count: int = 16) -> Batch:
     """Returns the first ``count`` examples of step 0 as the model gets them."""
     zero = tf.constant(0, tf.int64)
-    batch = split.fetch(shuffled(zero, count, split.examples, seed))
+    batch = split.fetch(shuffled(tf.range(count, dtype=tf.int64), split.examples, seed))
     return augment(batch, seed, zero, zero) if augment else batch
 
 
@@ -181,8 +214,9 @@ def evaluation(split: Split, strategy: tf.distribute.Strategy, *, batch_size: in
 
 def advice(split: Split, *, augmented: bool) -> str:
     """Says which flag to turn when training waits for its batches."""
-    if split.bytes_to_read:
-        return f"--in_memory_mb={math.ceil(split.bytes_to_read / 2**20)} keeps it in memory"
+    if not split.in_memory:
+        needed = split.examples * split.example_bytes
+        return f"--in_memory_mb={math.ceil(needed / 2**20)} keeps it in memory"
     if augmented:
         return "--noaugment shows what varying the examples costs"
     return "a larger --batch_size brings more examples at a time"

@@ -14,6 +14,7 @@ from absl import logging
 
 from ..vocab import per_variable, vocab
 from . import random
+from .batches import cut
 from .options import OptimizerOptions
 from .trainable import multipliers
 
@@ -93,7 +94,7 @@ def _sum_of_micro_batches(
     variables = [v.value for v in network.trainable_variables]
     total = tf.constant(0.0)
     gradients: list[Any] = [None] * len(variables)
-    for i, (some_x, some_y) in enumerate(_split((x, y), parts)):
+    for i, (some_x, some_y) in enumerate(cut((x, y), parts)):
         first = (i * replicas + number) * examples
         with tf.GradientTape() as tape, random.draws(seed, step, first):
             part = tf.reduce_sum(loss(some_x, some_y, training=True)) * share
@@ -103,13 +104,6 @@ def _sum_of_micro_batches(
         gradients = [_add(g, f) for g, f in zip(gradients, found, strict=True)]
         total += part
     return total, gradients
-
-
-def _split(structure: Any, parts: int) -> list[Any]:
-    pieces = [
-        [None] * parts if t is None else tf.split(t, parts) for t in tf.nest.flatten(structure)
-    ]
-    return [tf.nest.pack_sequence_as(structure, some) for some in zip(*pieces, strict=True)]
 
 
 def _add(first: Any, second: Any) -> Any:

@@ -1,7 +1,8 @@
 """The training loop of the host: takes steps in graph loops and runs actions on the steps that they are due.
 
 Graph loops shorten so that one ends wherever an action is due: when actions happen depends on neither
-``steps_per_loop`` nor on where a run was stopped and resumed.
+``steps_per_loop`` nor on where a run was stopped and resumed. They also shorten where steps are slow, so that a signal
+never waits for long.
 """
 
 import contextlib
@@ -13,6 +14,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+_LOOP_SECONDS = 1.0  # a longer loop would win nothing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,27 +54,33 @@ def run(
     last_step: int,
     steps_per_loop: int,
     actions: Sequence[Action],
-    stop: Callable[[], bool] = lambda: False,
+    agree: Callable[[int], int] = lambda count: count,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
-    """Takes steps until ``last_step``, or until ``stop()``, and returns the number of steps taken.
+    """Takes steps until ``last_step``, or until told to stop, and returns the number of steps taken.
 
     Args:
         take_steps: called as ``take_steps(steps taken so far, how many to take now)``.
         first_step: steps that were already taken when the run was resumed.
         last_step: where training ends.
-        steps_per_loop: the most steps to take in one call.
+        steps_per_loop: the most steps to take in one call. The first takes one, the next twice as many and so on, while
+            it takes less than a second.
         actions: run in this order wherever several fall on one step.
-        stop: asked before each call.
+        agree: asked before each call: from how many steps this process would take to how many all
+            processes that train together take; 0 to stop.
         clock: returns seconds.
     """
     step = first_step
+    longest = 1
     done = [clock()] * len(actions)
-    while step < last_step and not stop():
+    while step < last_step and (agreed := agree(longest)):
         ahead = [steps for action in actions for steps in action.steps_ahead(step)]
-        count = min(steps_per_loop, last_step - step, *ahead)
+        count = min(agreed, last_step - step, *ahead)
+        began = clock()
         take_steps(step, count)
         step += count
+        in_a_second = int(_LOOP_SECONDS * count / max(clock() - began, 1e-9))
+        longest = min(steps_per_loop, 2 * longest, max(1, in_a_second))
         for i, action in enumerate(actions):
             is_last = action.at_end and step == last_step
             if action.is_due(step) or is_last or clock() - done[i] >= action.seconds:

@@ -47,7 +47,7 @@ class LoopOptions:
     """How long to train, and what happens when; see the flags of the same names."""
 
     train_steps: int = DEFAULT_TRAIN_STEPS
-    steps_per_loop: int = 50
+    steps_per_loop: int = 100
     checkpoint_every: int = 500
     checkpoint_seconds: float = 600.0
     keep_checkpoints: int = 3

@@ -110,7 +110,7 @@ def save_variables(
     chosen = {k: v for k, v in variables.items() if re.fullmatch(include, k)}
     if not chosen:
         raise UserError(f"{include!r} matches none of {', '.join(variables)}")
-    _write_tensors(Path(path), {k: _on_first_replica(v).read_value() for k, v in chosen.items()})
+    _write_tensors(Path(path), _snapshot(chosen))
     return list(chosen)
 
 
@@ -140,6 +140,7 @@ class Saver:
         self._averages = averages
         self._writes = writes
         self._variables = variables
+        self._read = tf.function(lambda: _snapshot(variables))
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="saver")
         self._written: Future[None] | None = None
 
@@ -160,9 +161,7 @@ class Saver:
         self.wait()
         if not self._writes:
             return
-        tensors = {vocab.state: tf.constant(state.to_json())}
-        for key, variable in self._variables.items():
-            tensors[key] = _on_first_replica(variable).read_value()
+        tensors = {vocab.state: tf.constant(state.to_json()), **self._read()}
         before = after._written if after else None
         self._written = self._writer.submit(self._write, step, tensors, keep, before)
 
@@ -277,7 +276,7 @@ class Saver:
 
 def _nonfinite(tensors: Mapping[str, tf.Tensor]) -> str | None:
     for key, tensor in tensors.items():
-        if tensor.dtype.is_floating and not tf.reduce_all(tf.math.is_finite(tensor)):
+        if tensor.dtype.is_floating and not np.isfinite(tensor.numpy()).all():
             return key
     return None
 
@@ -300,8 +299,10 @@ def _write_tensors(path: Path, tensors: Mapping[str, tf.Tensor]) -> None:
     _flush(path.parent)
 
 
-def _on_first_replica(variable: tf.Variable) -> tf.Variable:
-    return tf.distribute.get_strategy().experimental_local_results(variable)[0]
+def _snapshot(variables: Mapping[str, tf.Variable]) -> dict[str, tf.Tensor]:
+    """Returns the values of variables, those on the first replica here."""
+    local = tf.distribute.get_strategy().experimental_local_results
+    return {key: local(variable)[0].read_value() for key, variable in variables.items()}
 
 
 def read(prefix: Path) -> dict[str, Any]:

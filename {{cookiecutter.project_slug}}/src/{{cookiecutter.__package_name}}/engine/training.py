@@ -106,7 +106,7 @@ class Trainer:
         self._validation = batches.evaluation(validation_split, strategy, batch_size=batch_size)
         # As many training examples, seen as in evaluation: what the two errors differ by is overfitting.
         examples = min(train_split.examples, validation_split.examples)
-        seen = batches.Split(examples, train_split.fetch)
+        seen = dataclasses.replace(train_split, examples=examples)
         self._seen = batches.evaluation(seen, strategy, batch_size=batch_size)
         self._iterator = iter(
             batches.training(
@@ -175,7 +175,7 @@ class Trainer:
                 last_step=last,
                 steps_per_loop=self.options.steps_per_loop,
                 actions=actions,
-                stop=lambda: any(self.peers.gather(asked.is_set())) or self._out_of_patience(),
+                agree=lambda count: self._agreed(0 if asked.is_set() else count),
             )
             profiler.close()
             if self._saved_step != step:
@@ -254,6 +254,11 @@ class Trainer:
         if changes:
             logging.info("%s: goes on with new data (%s)", self.folder, "; ".join(changes))
         return state
+
+    def _agreed(self, count: int) -> int:
+        """Returns how many steps all processes take next: as many as the slowest one would, 0 if one wants to stop."""
+        least = min(self.peers.gather(count))
+        return 0 if self._out_of_patience() else least
 
     def _out_of_patience(self) -> bool:
         patience = self.options.early_stop_patience

@@ -131,7 +131,7 @@ def to_array(
         channels: 1 for grey, 3 for RGB.
         image_size: resized to it, with smoothing where it shrinks.
     """
-    image = ImageOps.exif_transpose(image)
+    ImageOps.exif_transpose(image, in_place=True)
     if image.mode.startswith("I"):
         # 16 bits; Pillow's own conversion would cut off all values above 255.
         values = np.clip(np.asarray(image, np.float64) / 257, 0, 255)
@@ -140,7 +140,9 @@ def to_array(
         image = image.convert("RGBA")
         white = Image.new("RGBA", image.size, "white")
         image = Image.alpha_composite(white, image)
-    image = image.convert("L" if channels == 1 else "RGB")
+    mode = "L" if channels == 1 else "RGB"
+    if image.mode != mode:
+        image = image.convert(mode)
     if image_size is not None and image.size != image_size[::-1]:
         image = image.resize(image_size[::-1], Image.Resampling.BILINEAR)
     return np.asarray(image).reshape(image.height, image.width, channels)
