@@ -139,7 +139,8 @@ class Team:
         """Run what a commit and CI would run, the fast tests or those that are named."""
         self.project.run("pre-commit", "run", "--all-files")
         assert run("git", "status", "--porcelain", folder=self.project.path).stdout == ""
-        self.project.run("pytest", "--quiet", *tests, timeout=1800)
+        chosen = tests or ("-n", "auto", "--dist", "loadfile")
+        self.project.run("pytest", "--quiet", *chosen, timeout=1800)
 
 
 @pytest.fixture(scope="module")
