@@ -8,7 +8,7 @@ import io
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -126,16 +126,15 @@ def _readable(
 ) -> Generator[tuple[str, dict[str, np.ndarray]], None, None]:
     """Yields names and arrays of what can be read, in order, of which about ``ahead`` are decoded beforehand."""
 
-    def decode(numbers: Iterable[int]) -> list[dict[str, np.ndarray] | UserError]:
-        decoded: list[dict[str, np.ndarray] | UserError] = []
+    def decode(numbers: range) -> list[tuple[str, dict[str, np.ndarray] | UserError]]:
+        decoded: list[tuple[str, dict[str, np.ndarray] | UserError]] = []
         for number in numbers:
             try:
-                decoded.append(inputs.read(number))
+                decoded.append((inputs.names[number], inputs.read(number)))
             except UserError as error:
-                decoded.append(error)
+                decoded.append((inputs.names[number], error))
         return decoded
 
-    names = iter(inputs.names)
     pool = ThreadPoolExecutor(os.cpu_count())
     all_of_them = range(len(inputs.names))
     runs = (all_of_them[i : i + _DECODED_TOGETHER] for i in all_of_them[::_DECODED_TOGETHER])
@@ -144,7 +143,7 @@ def _readable(
         while begun:
             decoded = begun.popleft().result()
             begun.extend(pool.submit(decode, run) for run in islice(runs, 1))
-            for name, example in zip(islice(names, len(decoded)), decoded, strict=True):
+            for name, example in decoded:
                 if not isinstance(example, UserError):
                     yield name, example
                 elif strict:

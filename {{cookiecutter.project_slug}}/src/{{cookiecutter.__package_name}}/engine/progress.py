@@ -9,9 +9,8 @@ from tqdm import tqdm
 from ..vocab import vocab
 
 _LOG_SECONDS = 10.0
-_MUCH_WAITING = (
-    0.2  # a batch that is there takes a tenth of a step of two milliseconds to hand over
-)
+# Handing over a batch that is there takes a tenth of a step of two milliseconds.
+_MUCH_WAITING = 0.2
 
 
 class Progress:
