@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -113,17 +112,20 @@ def _batches(
     import numpy as np
     import tensorflow as tf
 
-    readable = _readable(inputs, ahead=_BATCHES_AHEAD * batch_size, strict=strict)
-    with contextlib.closing(readable):
+    pool = ThreadPoolExecutor(os.cpu_count())
+    readable = _readable(inputs, pool, ahead=_BATCHES_AHEAD * batch_size, strict=strict)
+    try:
         while some := list(islice(readable, batch_size)):
             names, examples = zip(*some, strict=True)
             arrays = {k: np.stack([example[k] for example in examples]) for k in examples[0]}
             yield list(names), {name: tf.constant(array) for name, array in arrays.items()}
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _readable(
-    inputs: Inputs, *, ahead: int, strict: bool
-) -> Generator[tuple[str, dict[str, np.ndarray]], None, None]:
+    inputs: Inputs, pool: Executor, *, ahead: int, strict: bool
+) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     """Yields names and arrays of what can be read, in order, of which about ``ahead`` are decoded beforehand."""
 
     def decode(numbers: range) -> list[tuple[str, dict[str, np.ndarray] | UserError]]:
@@ -135,23 +137,19 @@ def _readable(
                 decoded.append((inputs.names[number], error))
         return decoded
 
-    pool = ThreadPoolExecutor(os.cpu_count())
     all_of_them = range(len(inputs.names))
     runs = (all_of_them[i : i + _DECODED_TOGETHER] for i in all_of_them[::_DECODED_TOGETHER])
     begun = deque(pool.submit(decode, run) for run in islice(runs, -(-ahead // _DECODED_TOGETHER)))
-    try:
-        while begun:
-            decoded = begun.popleft().result()
-            begun.extend(pool.submit(decode, run) for run in islice(runs, 1))
-            for name, example in decoded:
-                if not isinstance(example, UserError):
-                    yield name, example
-                elif strict:
-                    raise example
-                else:
-                    logging.warning("left out: %s", example)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    while begun:
+        decoded = begun.popleft().result()
+        begun.extend(pool.submit(decode, run) for run in islice(runs, 1))
+        for name, example in decoded:
+            if not isinstance(example, UserError):
+                yield name, example
+            elif strict:
+                raise example
+            else:
+                logging.warning("left out: %s", example)
 
 
 def _writer(
