@@ -164,6 +164,12 @@ def test_micro_batches_of_all_replicas_join_to_the_global_batch(split, strategy)
         assert np.array_equal(np.concatenate(found), expected)
 
 
+@pytest.mark.parametrize("varied", [None, augment], ids=["plain", "augmented"])
+def test_workers_need_not_ask_each_other_whether_there_is_another_batch(split, varied):
+    batched = batches.training(split, ONE_DEVICE, batch_size=32, seed=5, augment=varied)
+    assert batched.cardinality() == tf.data.INFINITE_CARDINALITY
+
+
 def test_a_batch_that_micro_batches_do_not_divide_is_refused(split):
     with pytest.raises(
         UserError, match=r"batch_size=32 .*2 devices times --accumulate_steps=3.*36"

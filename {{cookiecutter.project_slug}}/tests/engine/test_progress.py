@@ -66,11 +66,3 @@ def test_at_the_end_it_tells_of_the_input_and_what_to_do_if_that_is_slow(caplog)
         "trained | examples_per_second: 160, waiting for input: 50.0 % of the time",
         "input is the bottleneck: do this",
     ]
-
-
-def test_it_does_not_blame_the_input_for_handing_over_batches_to_very_short_steps(caplog):
-    shown = Progress(0, 2_000, batch_size=32)
-    shown.update(1_000, 1_000, seconds=4.0, loss=0.0)
-    shown.update(2_000, 1_000, seconds=0.3, loss=0.0, waited=0.2)
-    shown.tell("do this")
-    assert caplog.records == []

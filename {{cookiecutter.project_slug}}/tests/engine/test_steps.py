@@ -1,3 +1,4 @@
+import time
 from typing import Any
 
 import keras
@@ -81,7 +82,7 @@ def weights_after(split, accumulate_steps):
     batched = batches.training(
         split, ONE_DEVICE, batch_size=64, seed=3, accumulate_steps=accumulate_steps
     )
-    steps.make_train(model, ONE_DEVICE)(iter(batched), tf.constant(STEPS))
+    steps.make_train(model, ONE_DEVICE, iter(batched))(STEPS)
     assert int(model.optimizer.iterations) == STEPS
     return model.network.get_weights()
 
@@ -93,10 +94,34 @@ def test_a_batch_in_four_parts_trains_like_the_whole_one(split):
         assert np.max(np.abs(one - other)) <= 1e-5
 
 
+def waited(batched):
+    """Returns the seconds that each of 10 steps waited for its input."""
+    model: Any = Plain(OptimizerOptions())
+    rows, _ = steps.make_train(model, ONE_DEVICE, iter(batched))(10)
+    return dict(zip(steps.PER_STEP, rows.numpy().T, strict=True))[vocab.input_wait]
+
+
+def test_steps_tell_how_long_they_waited_for_slow_input(split):
+    def slowly(batch):
+        time.sleep(0.2)
+        return batch
+
+    batched = batches.training(split, ONE_DEVICE, batch_size=64, seed=3).take(12).cache()
+    list(batched)
+    slow = batched.map(
+        lambda batch: {
+            name: tf.ensure_shape(tf.numpy_function(slowly, [value], value.dtype), value.shape)
+            for name, value in batch.items()
+        }
+    )
+    assert np.median(waited(slow)) > 0.1
+    assert np.median(waited(batched)) < 0.1
+
+
 def test_the_gradients_of_the_last_step_come_back_on_request(split):
     model: Any = Plain(OptimizerOptions(report_gradients=True))
     iterator = iter(batches.training(split, ONE_DEVICE, batch_size=64, seed=3))
-    rows, last = steps.make_train(model, ONE_DEVICE)(iterator, tf.constant(3))
+    rows, last = steps.make_train(model, ONE_DEVICE, iterator)(3)
     assert set(last) == {f"{vocab.gradient}/{v.path}" for v in model.network.trainable_variables}
     norm = np.sqrt(sum(np.sum(np.square(value)) for value in last.values()))
     reported = dict(zip(steps.PER_STEP, rows.numpy()[-1], strict=True))

@@ -140,14 +140,16 @@ def training(
             ]
             return tf.nest.map_structure(lambda *some: tf.concat(some, axis=0), *varied)
 
-        numbers = tf.data.Dataset.range(first_step * local, 2**62, together)
+        numbers = tf.data.Dataset.counter(first_step * local, together)
         parts = numbers.map(fetch, num_parallel_calls=tf.data.AUTOTUNE)
         parts = parts.rebatch(size, drop_remainder=True)  # there is none
         if augment is not None:
-            numbers = tf.data.Dataset.range(first_step * local, 2**62)
+            numbers = tf.data.Dataset.counter(first_step * local)
             parts = tf.data.Dataset.zip(numbers, parts)
             parts = parts.map(vary, num_parallel_calls=tf.data.AUTOTUNE)
-        return parts.prefetch(tf.data.AUTOTUNE)
+        # Else workers ask each other before each step whether there is another batch.
+        endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+        return parts.apply(endless).prefetch(tf.data.AUTOTUNE)
 
     return strategy.distribute_datasets_from_function(pipeline)
 

@@ -9,8 +9,7 @@ from tqdm import tqdm
 from ..vocab import vocab
 
 _LOG_SECONDS = 10.0
-_MUCH_WAITING = 0.1
-_HANDING_OVER = 5e-4  # seconds at most for a batch that is there: no faster input would save them
+_MUCH_WAITING = 0.2
 
 
 class Progress:
@@ -80,6 +79,5 @@ class Progress:
             "trained | %s: %.0f, waiting for input: %.1f %% of the time",
             *(vocab.examples_per_second, self.examples_per_second(), 100 * waiting),
         )
-        steps = self._examples / self._batch_size
-        if self.waited - steps * _HANDING_OVER > _MUCH_WAITING * self.seconds:
+        if waiting > _MUCH_WAITING:
             logging.warning("input is the bottleneck: %s", advice)

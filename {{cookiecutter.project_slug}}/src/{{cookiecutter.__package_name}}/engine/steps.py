@@ -19,44 +19,54 @@ PER_STEP = (*REPORTED, vocab.input_wait)
 """What is known of every step."""
 
 
-def make_train(model: Model, strategy: tf.distribute.Strategy) -> Callable[..., Any]:
-    """Returns ``train(iterator, steps)``: takes ``steps`` (scalar int32) steps in a graph loop.
+def make_train(
+    model: Model, strategy: tf.distribute.Strategy, batches: Any
+) -> Callable[[int], tuple[tf.Tensor, dict[str, tf.Tensor]]]:
+    """Returns ``train(steps)``: takes so many steps in a graph loop, on the next of ``batches``.
 
     It returns the ``PER_STEP`` figures of every step, ``[steps, 4] float32``, and what else the last step
     reported, by name: with ``OptimizerOptions.report_gradients`` the gradients.
     """
+    upcoming = None  # the batch of the next step
 
     def replica_step(batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         reported = model.optimize(batch[vocab.x], batch.get(vocab.y))
         row = tf.stack([reported.pop(name) for name in REPORTED])
         return row, reported
 
-    @tf.function
-    def train(iterator: Any, steps: tf.Tensor) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+    @tf.function(input_signature=[batches.element_spec, tf.TensorSpec([], tf.int32)])
+    def take(batch: Any, steps: tf.Tensor) -> tuple[Any, tf.Tensor, dict[str, tf.Tensor]]:
         rows = tf.TensorArray(tf.float32, size=steps, element_shape=[len(PER_STEP)])
         last = {}
         if model.options.report_gradients:
             for variable in model.network.trainable_variables:
                 last[per_variable(vocab.gradient, variable.path)] = tf.zeros(variable.shape)
         for i in tf.range(steps):
-            batch, waited = _timed_next(iterator)
+            following = next(batches)  # while the step is computed
             with tf.name_scope(vocab.optimize):
                 row, others = strategy.run(replica_step, args=(batch,))
             first = strategy.experimental_local_results
+            waited = _seconds_between(first(row), following)
             rows = rows.write(i, tf.concat([first(row)[0], [waited]], axis=0))
             last = {**last, **{name: first(value)[0] for name, value in others.items()}}
-        return rows.stack(), last
+            batch = following
+        return batch, rows.stack(), last
+
+    def train(steps: int) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        nonlocal upcoming
+        batch = next(batches) if upcoming is None else upcoming
+        upcoming, rows, last = take(batch, tf.constant(steps))
+        return rows, last
 
     return train
 
 
-def _timed_next(iterator: Any) -> tuple[Any, tf.Tensor]:
-    """Returns the next batch and the seconds that it took to come, scalar float32."""
-    began = tf.timestamp()
-    with tf.control_dependencies([began]):
-        batch = next(iterator)
-    with tf.control_dependencies(tf.nest.flatten(batch, expand_composites=True)):
-        return batch, tf.cast(tf.timestamp() - began, tf.float32)
+def _seconds_between(one: Any, other: Any) -> tf.Tensor:
+    """Returns how long after ``one`` there is ``other``, 0 if it is there before, scalar float32."""
+    with tf.control_dependencies(tf.nest.flatten(one, expand_composites=True)):
+        began = tf.timestamp()
+    with tf.control_dependencies([began, *tf.nest.flatten(other, expand_composites=True)]):
+        return tf.cast(tf.timestamp() - began, tf.float32)
 
 
 def make_evaluate(

@@ -101,25 +101,23 @@ class Trainer:
         self.resumed = restored is not None
         self.state = self._resume(restored, data) if restored else State(data)
 
-        self._take = steps.make_train(model, strategy)
         self._evaluate = steps.make_evaluate(model, strategy)
         self._validation = batches.evaluation(validation_split, strategy, batch_size=batch_size)
         # As many training examples, seen as in evaluation: what the two errors differ by is overfitting.
         examples = min(train_split.examples, validation_split.examples)
         seen = dataclasses.replace(train_split, examples=examples)
         self._seen = batches.evaluation(seen, strategy, batch_size=batch_size)
-        self._iterator = iter(
-            batches.training(
-                train_split,
-                strategy,
-                batch_size=batch_size,
-                seed=seed,
-                first_step=self.first_step,
-                data_step=self.state.data.first_step,
-                accumulate_steps=model.options.accumulate_steps,
-                augment=augment,
-            )
+        training = batches.training(
+            train_split,
+            strategy,
+            batch_size=batch_size,
+            seed=seed,
+            first_step=self.first_step,
+            data_step=self.state.data.first_step,
+            accumulate_steps=model.options.accumulate_steps,
+            augment=augment,
         )
+        self._take = steps.make_train(model, strategy, iter(training))
         self._faster_input = batches.advice(train_split, augmented=augment is not None)
         self._samples = (
             None if restored else batches.first_examples(train_split, seed=seed, augment=augment)
@@ -204,7 +202,7 @@ class Trainer:
         self.saver.check()
         began = time.monotonic()
         try:
-            rows, self._gradients = self._take(self._iterator, tf.constant(count))
+            rows, self._gradients = self._take(count)
         except tf.errors.InvalidArgumentError as error:
             raise numerics.explained(error) or error from None
         rows = rows.numpy()
