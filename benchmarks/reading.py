@@ -2,8 +2,8 @@
 
 40,000 records of 28x28 pixels, shuffled, in batches. The per-record pipeline parses each record in a parallel map,
 then batches; the naive one does so one record at a time and nothing ahead. Of PNG files, others decode each in a
-parallel map: the project decodes them when it prepares the data. What a step waits for a batch includes its being
-handed over, which costs as much when it is one batch, there all the time.
+parallel map: the project decodes them when it prepares the data. A step of the default network waits while its figures
+are there and the next batch is not.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from contenders import NETWORKS, STRATEGY, Ours, Setting, options, prepared
-from digit_classifier.engine import batches, dataset, steps
+from digit_classifier.engine import batches, dataset
 from measuring import ROUNDS, Bar, Row, report, take_turns
 
 SHAPE = (28, 28, 1)
@@ -105,7 +105,7 @@ def raw(data: dataset.Dataset) -> float:
 
 
 def waiting(folder: Path) -> list[Row]:
-    """Return the seconds that steps of the default network wait for a batch, beside all of their seconds."""
+    """Return the seconds that steps of the default network wait for their input, beside all of their seconds."""
     data = prepared(folder / "digits", (8, 8, 1), 1_257)
     setting = Setting(data, NETWORKS["default"], 32, None, folder)
     run = Ours(setting, options())
@@ -114,21 +114,7 @@ def waiting(folder: Path) -> list[Row]:
         run.round(STEPS)
         totals.append((run.trainer.progress.waited, run.trainer.progress.seconds))
     waited, seconds = (np.diff(total).tolist() for total in zip(*totals, strict=True))
-
-    train = steps.make_train(setting.model(), STRATEGY)
-    batch = next(iter(batches.training(setting.split, STRATEGY, batch_size=32, seed=0)))
-    same = iter(tf.data.Dataset.from_tensors(batch).repeat())
-    train(same, tf.constant(STEPS))
-    totals = []
-    for _ in range(ROUNDS):
-        began = time.perf_counter()
-        rows = train(same, tf.constant(STEPS))[0].numpy()
-        totals.append((rows[:, -1].sum().item(), time.perf_counter() - began))
-    handed, seconds_of_same = (list(total) for total in zip(*totals, strict=True))
-    return [
-        Row("waiting for input: all seconds", waited, seconds, "s", Bar(0.02, at_most=True)),
-        Row("one batch, there all the time: all seconds", handed, seconds_of_same, "s"),
-    ]
+    return [Row("waiting for input: all seconds", waited, seconds, "s", Bar(0.02, at_most=True))]
 
 
 def main() -> None:

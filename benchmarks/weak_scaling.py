@@ -31,63 +31,34 @@ def work(core: int, workers: list[str], batch_size: int) -> None:
     from digit_classifier.engine import startup
 
     startup.import_tensorflow()  # as train does
-    import keras
     import numpy as np
     import tensorflow as tf
-    from digit_classifier.engine import gradients, optimizers, placement, steps
+    from contenders import NETWORKS
+    from digit_classifier import model as models
+    from digit_classifier.engine import placement, steps
     from digit_classifier.engine.cluster import Cluster
     from digit_classifier.engine.options import OptimizerOptions, PlacementOptions
 
     cluster = Cluster(tuple(workers), core) if workers else None
     strategy = placement.strategy(PlacementOptions(devices="cpu"), cluster)
-
-    class Model(tf.Module):
-        """A convolutional network that computes much and holds little."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            layers = [keras.Input(SHAPE)]
-            for filters in (32, 64, 64):
-                layers.append(keras.layers.Conv2D(filters, 3, padding="same", activation="silu"))
-                layers.append(keras.layers.AveragePooling2D(2))
-            layers += [keras.layers.Flatten(), keras.layers.Dense(CLASSES)]
-            self.network = keras.Sequential(layers)
-            self.options = OptimizerOptions(clip_norm=1.0)
-            self.optimizer = optimizers.build(self.options, self.network.trainable_variables)
-
-        def loss(self, x: tf.Tensor, y: tf.Tensor, training: bool = False) -> tf.Tensor:
-            scores = self.network(x, training=training)
-            return tf.nn.sparse_softmax_cross_entropy_with_logits(y, scores)
-
-        def optimize(self, x: tf.Tensor, y: tf.Tensor) -> dict[str, tf.Tensor]:
-            return gradients.minimize(
-                self.loss,
-                x,
-                y,
-                network=self.network,
-                optimizer=self.optimizer,
-                options=self.options,
-                seed=0,
-            )
-
+    models.network = NETWORKS["convolutions"]
     with strategy.scope():
-        model = Model()
+        optimizer = OptimizerOptions(clip_norm=1.0)
+        model = models.Model(image_shape=SHAPE, classes=CLASSES, optimizer=optimizer)
     draw = np.random.default_rng(core)
     batch = {
-        "x": draw.normal(size=(batch_size, *SHAPE)).astype(np.float32),
+        "x": draw.integers(0, 255, (batch_size, *SHAPE), dtype=np.uint8),
         "y": draw.integers(0, CLASSES, batch_size),
     }
-    iterator = iter(
-        strategy.distribute_datasets_from_function(
-            lambda _: tf.data.Dataset.from_tensors(batch).repeat()
-        )
+    same = strategy.distribute_datasets_from_function(
+        lambda _: tf.data.Dataset.from_tensors(batch).repeat()
     )
-    train = steps.make_train(model, strategy)
-    train(iterator, tf.constant(2))
+    train = steps.make_train(model, strategy, iter(same))
+    train(2)
     print("ready", flush=True)
     for _ in sys.stdin:
         began = time.perf_counter()
-        rows, _ = train(iterator, tf.constant(EXAMPLES // batch_size))
+        rows, _ = train(EXAMPLES // batch_size)
         rows.numpy()
         print(time.perf_counter() - began, flush=True)
 
