@@ -31,7 +31,7 @@ def work(data_dir: str, steps: int, in_memory_mb: int) -> None:
     from contenders import NETWORKS, Ours, Setting, options
     from digit_classifier.engine import batches, dataset
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # a save may go on
         data = dataset.load(data_dir)
         setting = Setting(data, NETWORKS["tiny MLP"], 32, None, Path(folder))
         setting.split = batches.open_split(data, "train", in_memory_bytes=in_memory_mb * 2**20)

@@ -62,6 +62,7 @@ sgconfig.yml
 src/PACKAGE/__init__.py
 src/PACKAGE/engine/__init__.py
 src/PACKAGE/engine/batches.py
+src/PACKAGE/engine/checkpoints.py
 src/PACKAGE/engine/cluster.py
 src/PACKAGE/engine/command.py
 src/PACKAGE/engine/curves.py
@@ -117,6 +118,7 @@ tests/away.py
 tests/comparing.py
 tests/conftest.py
 tests/engine/test_batches.py
+tests/engine/test_checkpoints.py
 tests/engine/test_cluster.py
 tests/engine/test_command.py
 tests/engine/test_dataset.py

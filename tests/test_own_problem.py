@@ -20,7 +20,12 @@ OWN_NAME = """
 # the data. Where tests differ in a signal, an optimizer or a number of devices alone, one of them.
 TESTS = (
     *("test_train.py", "test_evaluate.py", "test_vocab.py"),
-    *("engine/test_training.py", "engine/test_saver.py", "engine/test_warm_start.py"),
+    *(
+        "engine/test_checkpoints.py",
+        "engine/test_saver.py",
+        "engine/test_training.py",
+        "engine/test_warm_start.py",
+    ),
     "test_devices.py::test_any_number_of_devices_ends_with_the_same_weights[sgd-cpu:2]",
     "test_devices.py::test_two_processes_with_a_device_each_end_as_one_with_two[sgd]",
 )

@@ -2,7 +2,7 @@ import json
 
 import tensorflow as tf
 
-from {{ cookiecutter.__package_name }}.engine import restored, saver
+from {{ cookiecutter.__package_name }}.engine import checkpoints, restored
 from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
 from {{ cookiecutter.__package_name }}.model import Model
 from {{ cookiecutter.__package_name }}.vocab import vocab
@@ -55,7 +55,7 @@ def test_every_name_in_events_checkpoints_and_exports_is_of_the_vocabulary(
     of_each = {f"gradient_norm/{variable.path}" for variable in model.network.trainable_variables}
     assert {"loss", "error", "input_wait", *of_each} <= tags
     keys = set(checkpoint(run, 10))
-    assert keys == {*saver.variables_of(model), "state"}
+    assert keys == {*checkpoints.variables_of(model), "state"}
 
     exported = run / "export" / "1"
     saved = tf.train.list_variables(str(exported / "variables" / "variables"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from {{ cookiecutter.__package_name }}.engine import saver
+from {{ cookiecutter.__package_name }}.engine import checkpoints, saver
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
 from {{ cookiecutter.__package_name }}.engine.state import DataPosition, State
@@ -70,21 +70,6 @@ def test_an_empty_folder_restores_nothing(tmp_path):
     assert int(variables["global_step"]) == 5
 
 
-def test_keys_are_vocabulary_names_and_layer_paths(tmp_path, model):
-    save(tmp_path, 0, saver.variables_of(model))
-    keys = {name for name, _ in tf.train.list_variables(str(tmp_path / "ckpt-0"))}
-    inference = {key.removeprefix("inference/") for key in keys if key.startswith("inference/")}
-    optimizer = {key for key in keys if key.startswith("optimizer/")}
-    assert inference == {variable.path for variable in model.network.variables}
-    assert len(optimizer) == len(model.network.trainable_variables)
-    assert keys == {f"inference/{key}" for key in inference} | optimizer | {"global_step", "state"}
-
-
-def test_no_two_variables_share_a_key(model):
-    count = len(model.network.variables) + len(model.optimizer.variables)
-    assert len(saver.variables_of(model)) == count
-
-
 def test_training_that_goes_on_does_not_change_what_is_being_saved(tmp_path, monkeypatch):
     dense = keras.layers.Dense(200, name="dense")
     dense.build([None, 300])
@@ -114,7 +99,7 @@ def test_training_that_goes_on_does_not_change_what_is_being_saved(tmp_path, mon
 
 def test_the_newest_are_kept(tmp_path):
     saved(tmp_path, 1, 2, 5, 10, 20, keep=3)
-    assert saver.steps_in(tmp_path) == [5, 10, 20]
+    assert checkpoints.steps_in(tmp_path) == [5, 10, 20]
     assert files(tmp_path) == [
         f"ckpt-{step}.{part}" for step in (10, 20, 5) for part in ("data-00000-of-00001", "index")
     ]
@@ -125,7 +110,7 @@ def test_the_steps_named_are_kept(tmp_path):
     for step, keep in ((1, [1]), (2, [1, 2]), (3, [3, 1])):
         one.save(step, STATE, keep)
     one.wait()
-    assert saver.steps_in(tmp_path) == [1, 3]
+    assert checkpoints.steps_in(tmp_path) == [1, 3]
 
 
 def test_the_newest_is_the_one_with_the_highest_step(tmp_path):
@@ -181,7 +166,7 @@ def test_what_was_saved_after_a_fall_back_is_not_pushed_out_by_the_damaged(tmp_p
 
 def test_a_save_waits_for_another_and_fails_with_it(tmp_path, monkeypatch):
     go = threading.Event()
-    write = saver._write_tensors
+    write = checkpoints.write
 
     def slow(path, tensors):
         if path.parent.name == "best":
@@ -189,7 +174,7 @@ def test_a_save_waits_for_another_and_fails_with_it(tmp_path, monkeypatch):
             raise OSError("no room")
         write(path, tensors)
 
-    monkeypatch.setattr(saver, "_write_tensors", slow)
+    monkeypatch.setattr(checkpoints, "write", slow)
     best, newest = (saver.Saver(tmp_path / n, some_variables(2.0)) for n in ("best", "newest"))
     best.save(2, STATE, [2])
     newest.save(2, STATE, 3, after=best)
@@ -197,7 +182,7 @@ def test_a_save_waits_for_another_and_fails_with_it(tmp_path, monkeypatch):
     for one in (newest, best):
         with pytest.raises(UserError, match=r"best: ckpt-2 could not be written \(no room\)"):
             one.wait()
-    assert saver.steps_in(tmp_path / "newest") == []
+    assert checkpoints.steps_in(tmp_path / "newest") == []
 
 
 def test_when_none_can_be_read_each_is_named_and_nothing_is_deleted(tmp_path):
@@ -259,7 +244,7 @@ def test_what_is_not_finite_is_not_saved(tmp_path, bad):
         UserError, match=r"step 2: optimizer/dense/kernel_momentum holds NaN or Inf"
     ):
         one.wait()
-    assert saver.steps_in(tmp_path) == [1]
+    assert checkpoints.steps_in(tmp_path) == [1]
     assert restored_step(tmp_path) == 1
 
 
@@ -270,7 +255,7 @@ def test_a_failed_save_is_known_before_the_next_one(tmp_path, monkeypatch):
         assert go.wait(30)
         raise OSError("no room")
 
-    monkeypatch.setattr(saver, "_write_tensors", fail)
+    monkeypatch.setattr(checkpoints, "write", fail)
     one = saver.Saver(tmp_path, some_variables(2.0))
     one.check()
     one.save(2, STATE, 10)
@@ -293,7 +278,7 @@ def test_a_checkpoint_that_cannot_be_written_is_an_error_and_leaves_the_others(t
     (tmp_path / ".writing").unlink()
     one.save(4, STATE, 10)
     one.wait()
-    assert saver.steps_in(tmp_path) == [1, 4]
+    assert checkpoints.steps_in(tmp_path) == [1, 4]
 
 
 def test_a_run_without_checkpoints_cannot_be_restored(tmp_path, model):
@@ -305,7 +290,7 @@ def test_the_best_checkpoint_of_a_run_is_the_first_of_its_list(tmp_path, model):
     best = State(DATA, best=((0.1, 10), (0.2, 20)))
     for folder, step, state in (("checkpoints", 30, STATE), ("best", 10, best), ("best", 20, best)):
         model.optimizer.iterations.assign(step)
-        save(tmp_path / folder, step, saver.variables_of(model), state=state)
+        save(tmp_path / folder, step, checkpoints.variables_of(model), state=state)
     assert saver.restore_run(str(tmp_path), model, best=True).best[0] == (0.1, 10)
     assert int(model.optimizer.iterations) == 10
     saver.restore_run(str(tmp_path), model)
@@ -315,13 +300,13 @@ def test_the_best_checkpoint_of_a_run_is_the_first_of_its_list(tmp_path, model):
 def test_a_best_checkpoint_that_is_gone_leaves_the_next_best(tmp_path, model):
     best = State(DATA, best=((0.1, 10), (0.2, 20)))
     model.optimizer.iterations.assign(20)
-    save(tmp_path / "best", 20, saver.variables_of(model), state=best)
+    save(tmp_path / "best", 20, checkpoints.variables_of(model), state=best)
     saver.restore_run(str(tmp_path), model, best=True)
     assert int(model.optimizer.iterations) == 20
 
 
 def test_evaluation_needs_no_optimizer_state(tmp_path, model, prepared):
-    save(tmp_path / "checkpoints", 30, saver.variables_of(model))
+    save(tmp_path / "checkpoints", 30, checkpoints.variables_of(model))
     other = Model.for_dataset(prepared, optimizer=OptimizerOptions(name="adam"), seed=1)
     saver.restore_run(str(tmp_path), other)
     for restored, expected in zip(other.network.weights, model.network.weights, strict=True):
@@ -331,6 +316,6 @@ def test_evaluation_needs_no_optimizer_state(tmp_path, model, prepared):
 def test_a_chosen_subset_can_be_saved(tmp_path):
     written = saver.save_variables(tmp_path / "a" / "b", some_variables(), include=r"inference/.*")
     assert written == ["inference/dense/kernel"]
-    assert list(saver.read(tmp_path / "a" / "b")) == ["inference/dense/kernel"]
+    assert list(checkpoints.read(tmp_path / "a" / "b")) == ["inference/dense/kernel"]
     with pytest.raises(UserError, match=r"'nothing' matches none of inference/dense/kernel, "):
         saver.save_variables(tmp_path / "a" / "b", some_variables(), include="nothing")

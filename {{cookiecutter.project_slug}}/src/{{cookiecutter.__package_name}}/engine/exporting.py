@@ -21,10 +21,10 @@ import tensorflow as tf
 
 from ..vocab import vocab
 from . import restored
+from .checkpoints import variables_of
 from .errors import UserError
 from .files import to_json, write_text
 from .protocols import Model
-from .saver import variables_of
 from .steps import REPORTED
 
 FOLDER = "export"

@@ -1,16 +1,10 @@
-"""Checkpoints: named variables in TensorFlow's checkpoint format, written beside training and never half.
+"""Saves and restores the checkpoints in a folder, beside training.
 
-A checkpoint ``ckpt-<step>`` is two files. They are written in a folder of their own and renamed, the index
-last: a checkpoint without an index does not exist, so a kill at any moment leaves the older ones as they
-were. A thread writes while training goes on: what it writes are snapshots that cost no copy, since TensorFlow
+A thread writes while training goes on: what it writes are snapshots that cost no copy, since TensorFlow
 gives a variable a new buffer when its old one is still in use.
-
-Keys are what the vocabulary calls them: ``inference/conv_1/kernel``, ``optimizer/...``, ``global_step``.
 """
 
-import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -20,39 +14,11 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from ..vocab import per_variable, vocab
-from . import optimizers
+from ..vocab import vocab
+from . import checkpoints
+from .checkpoints import BEST, NEWEST, steps_in, variables_of
 from .errors import UserError
 from .state import State
-
-NEWEST = "checkpoints"
-"""Folder in a run with the newest checkpoints."""
-BEST = "best"
-"""Folder in a run with the best checkpoints by validation error."""
-
-_INDEX = re.compile(r"ckpt-(\d+)\.index")
-_WRITING = ".writing"
-
-
-def variables_of(model: Any, *, optimizer: bool = True) -> dict[str, tf.Variable]:
-    """Returns the variables of a model by their keys: its network's, its step and its optimizer's."""
-    named = {per_variable(vocab.inference, v.path): v.value for v in model.network.variables}
-    named[vocab.global_step] = model.optimizer.iterations.value
-    if optimizer:
-        averages = {id(average): v.path for v, average in optimizers.averages(model.optimizer)}
-        for v in model.optimizer.variables:
-            if id(v) in averages:
-                named[per_variable(vocab.average, averages[id(v)])] = v.value
-            elif v is not model.optimizer.iterations:
-                named[per_variable(vocab.optimizer, v.path)] = v.value
-    return named
-
-
-def steps_in(folder: Path) -> list[int]:
-    """Returns the steps of the checkpoints in ``folder``, in rising order."""
-    if not folder.is_dir():
-        return []
-    return sorted(int(m[1]) for p in folder.iterdir() if (m := _INDEX.fullmatch(p.name)))
 
 
 def restore_run(
@@ -110,7 +76,7 @@ def save_variables(
     chosen = {k: v for k, v in variables.items() if re.fullmatch(include, k)}
     if not chosen:
         raise UserError(f"{include!r} matches none of {', '.join(variables)}")
-    _write_tensors(Path(path), _snapshot(chosen))
+    checkpoints.write(Path(path), checkpoints.snapshot(chosen))
     return list(chosen)
 
 
@@ -140,7 +106,7 @@ class Saver:
         self._averages = averages
         self._writes = writes
         self._variables = variables
-        self._read = tf.function(lambda: _snapshot(variables))
+        self._read = tf.function(lambda: checkpoints.snapshot(variables))
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="saver")
         self._written: Future[None] | None = None
 
@@ -199,7 +165,7 @@ class Saver:
         unreadable = []
         for step in reversed(steps_in(self.folder)) if steps is None else steps:
             try:
-                values = read(self.folder / f"ckpt-{step}")
+                values = checkpoints.read(self.folder / f"ckpt-{step}")
                 state = State.from_json(values[vocab.state])
             except (tf.errors.OpError, ValueError, LookupError, TypeError) as error:
                 unreadable.append(f"ckpt-{step}: {_first_line(error)}")
@@ -252,7 +218,7 @@ class Saver:
                 "checkpoint with a lower --learning_rate or --clip_norm"
             )
         try:
-            _write_tensors(self.folder / f"ckpt-{step}", tensors)
+            checkpoints.write(self.folder / f"ckpt-{step}", tensors)
             self._delete_others(step, keep)
         except (tf.errors.OpError, OSError) as error:
             raise UserError(
@@ -269,9 +235,7 @@ class Saver:
         else:
             kept = keep
         for other in set(steps) - set(kept):
-            (self.folder / f"ckpt-{other}.index").unlink(missing_ok=True)
-            for data in self.folder.glob(f"ckpt-{other}.data-*"):
-                data.unlink(missing_ok=True)
+            checkpoints.delete(self.folder, other)
 
 
 def _nonfinite(tensors: Mapping[str, tf.Tensor]) -> str | None:
@@ -279,49 +243,6 @@ def _nonfinite(tensors: Mapping[str, tf.Tensor]) -> str | None:
         if tensor.dtype.is_floating and not np.isfinite(tensor.numpy()).all():
             return key
     return None
-
-
-def _write_tensors(path: Path, tensors: Mapping[str, tf.Tensor]) -> None:
-    """Writes a checkpoint in a folder of its own and renames it to ``path``, the index last."""
-    writing = path.parent / _WRITING
-    shutil.rmtree(writing, ignore_errors=True)  # of a process that was killed
-    writing.mkdir(parents=True, exist_ok=True)
-    with tf.device("CPU:0"):
-        tf.raw_ops.SaveV2(
-            prefix=str(writing / path.name),
-            tensor_names=list(tensors),
-            shape_and_slices=[""] * len(tensors),
-            tensors=list(tensors.values()),
-        )
-    for written in sorted(writing.glob(f"{path.name}.*")):  # "data" comes before "index"
-        _flush(written)
-        written.replace(path.parent / written.name)
-    _flush(path.parent)
-
-
-def _snapshot(variables: Mapping[str, tf.Variable]) -> dict[str, tf.Tensor]:
-    """Returns the values of variables, those on the first replica here."""
-    local = tf.distribute.get_strategy().experimental_local_results
-    return {key: local(variable)[0].read_value() for key, variable in variables.items()}
-
-
-def read(prefix: Path) -> dict[str, Any]:
-    """Returns everything in a checkpoint, by key: arrays, and the bytes of texts.
-
-    Raises:
-        tf.errors.OpError: it is damaged.
-        ValueError: it does not exist.
-    """
-    reader = tf.train.load_checkpoint(str(prefix))
-    return {key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map()}
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _first_line(error: Exception) -> str:

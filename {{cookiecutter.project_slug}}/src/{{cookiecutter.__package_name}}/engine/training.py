@@ -19,6 +19,7 @@ from absl import logging
 
 from ..vocab import vocab
 from . import batches, loop, numerics, optimizers, steps
+from .checkpoints import BEST, NEWEST, variables_of
 from .curves import Curves
 from .dataset import Dataset
 from .errors import UserError
@@ -27,7 +28,7 @@ from .peers import Peers
 from .profiling import Profiler
 from .progress import Progress
 from .protocols import Model
-from .saver import BEST, NEWEST, Saver, variables_of
+from .saver import Saver
 from .state import DataPosition, State
 
 STOPPED = 42

@@ -17,8 +17,8 @@ import tensorflow as tf
 from absl import logging
 
 from ..vocab import per_variable, vocab
+from .checkpoints import BEST, NEWEST, read, steps_in
 from .errors import UserError
-from .saver import BEST, NEWEST, read, steps_in
 
 _OBJECT_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # in checkpoints written by tf.train.Checkpoint
 _NETWORK = per_variable(vocab.inference, "")

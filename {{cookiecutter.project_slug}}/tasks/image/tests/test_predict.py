@@ -14,7 +14,7 @@ from sklearn.metrics import (
     precision_recall_fscore_support,
 )
 
-from {{ cookiecutter.__package_name }}.engine import batches, saver
+from {{ cookiecutter.__package_name }}.engine import batches, checkpoints, saver
 from {{ cookiecutter.__package_name }}.engine.state import DataPosition, State
 from {{ cookiecutter.__package_name }}.model import Model
 
@@ -229,7 +229,7 @@ def test_a_run_of_another_project_is_refused(command_line, run, pictures, tmp_pa
     other = shutil.copytree(run, tmp_path / "other")
     shutil.rmtree(other / "checkpoints")
     state = State(DataPosition("", examples=1, batch_size=1, seed=0)).to_json()
-    variables = {**saver.variables_of(Model(classes=3)), "state": tf.Variable(state)}
+    variables = {**checkpoints.variables_of(Model(classes=3)), "state": tf.Variable(state)}
     saver.save_variables(other / "checkpoints" / "ckpt-1", variables)
     arguments = (f"--input={pictures}", f"--output={tmp_path}/p.csv")
     done = command_line("predict", f"--model_dir={other}", *arguments)
