@@ -23,7 +23,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 POLL_SECONDS = 0.002
 IN_A_SAVE = 0.4  # share of the kills that wait for a save; the others fall where they fall
-# Prints, for each run, a digest of all in its last and best checkpoints and of all its curves but the throughput.
+# Prints, for each run, a digest of all in its last and best checkpoints and of all its curves but the throughput and the waits.
 DIGEST = """
 import glob, hashlib, sys
 import numpy as np
@@ -43,7 +43,7 @@ for run in runs:
         for record in tf.data.TFRecordDataset(path).as_numpy_iterator():
             event = Event.FromString(record)
             for value in event.summary.value:
-                if value.tag != "examples_per_second":
+                if value.tag not in ("examples_per_second", "input_wait"):
                     name = (path.split("/")[-2], value.tag, event.step)
                     curves.append((name, value.tensor.SerializeToString()))
     digest.update(repr(sorted(curves)).encode())

@@ -28,7 +28,8 @@ KILLED = """\
 The default project, dropout and augmentation on, 2,000 steps, a checkpoint every 5, an evaluation every 50. Each run is
 killed three times with SIGKILL: 40 % of the kills wait for the next save to begin, the others fall where they fall.
 Compared: all weights, optimizer state and metrics of the last checkpoint and of the best ones, and every value of every
-curve but the throughput. It takes hours, and so `run.py` leaves it out: `python3 benchmarks/kill_and_resume.py`.
+curve but the throughput and the waits for input. It takes hours, and so `run.py` leaves it out:
+`python3 benchmarks/kill_and_resume.py`.
 
 """
 

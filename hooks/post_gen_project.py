@@ -1,4 +1,4 @@
-"""Keep the parts that were chosen and print the next commands. Runs in the new project's folder.
+"""Keep the parts that were chosen, name the package in the tests and print the next commands. Runs in the new project's folder.
 
 Standard library only, no network, no git: what this hook does, `cruft update` does again.
 """
@@ -26,7 +26,7 @@ def choose_task(project: Path, task: str) -> None:
 
 
 def name_package(project: Path, package: str) -> None:
-    """Write the package's name into the tests, which cookiecutter copies: rendering them would take twice the time."""
+    """Write the package's name into the tests, which cookiecutter copies: rendering takes longer."""
     placeholder = "{" * 2 + " cookiecutter.__package_name " + "}" * 2
     for path in sorted((project / "tests").rglob("*.py")):
         path.write_bytes(path.read_bytes().replace(placeholder.encode(), package.encode()))

@@ -100,7 +100,7 @@ class Vocabulary(NamedTuple):
     """Training throughput over all replicas."""
 
     input_wait: str = "input_wait"
-    """Seconds that a step waited for its batch."""
+    """Seconds from the figures of a step to the batch of the next: about 0 if that was there before."""
 
 
 vocab = Vocabulary()

@@ -94,28 +94,50 @@ def test_a_batch_in_four_parts_trains_like_the_whole_one(split):
         assert np.max(np.abs(one - other)) <= 1e-5
 
 
-def waited(batched):
-    """Returns the seconds that each of 10 steps waited for its input."""
-    model: Any = Plain(OptimizerOptions())
-    rows, _ = steps.make_train(model, ONE_DEVICE, iter(batched))(10)
-    return dict(zip(steps.PER_STEP, rows.numpy().T, strict=True))[vocab.input_wait]
+def delayed(value, seconds):
+    """Returns ``value`` so many seconds later."""
+
+    def wait(array):
+        time.sleep(seconds)
+        return array
+
+    return tf.ensure_shape(tf.numpy_function(wait, [value], value.dtype), value.shape)
 
 
-def test_steps_tell_how_long_they_waited_for_slow_input(split):
-    def slowly(batch):
-        time.sleep(0.2)
-        return batch
+class Slow(Plain):
+    """Takes longer for a step than the slow input below for a batch."""
 
+    def optimize(self, x, y):
+        return super().optimize(delayed(x, 0.4), y)
+
+
+@pytest.fixture(scope="module")
+def ready(split):
+    """Batches that are there at once."""
     batched = batches.training(split, ONE_DEVICE, batch_size=64, seed=3).take(12).cache()
     list(batched)
-    slow = batched.map(
-        lambda batch: {
-            name: tf.ensure_shape(tf.numpy_function(slowly, [value], value.dtype), value.shape)
-            for name, value in batch.items()
-        }
-    )
-    assert np.median(waited(slow)) > 0.1
-    assert np.median(waited(batched)) < 0.1
+    return batched
+
+
+@pytest.fixture(scope="module")
+def slow_input(ready):
+    return ready.map(lambda batch: {**batch, vocab.x: delayed(batch[vocab.x], 0.2)})
+
+
+def waited(batched, of=Plain):
+    """Returns the seconds that a step waited for its input."""
+    model: Any = of(OptimizerOptions())
+    rows, _ = steps.make_train(model, ONE_DEVICE, iter(batched))(10)
+    return np.median(dict(zip(steps.PER_STEP, rows.numpy().T, strict=True))[vocab.input_wait])
+
+
+def test_steps_wait_for_input_that_takes_longer_than_they_do(ready, slow_input):
+    assert waited(slow_input) > 0.1
+    assert waited(ready) < 0.1
+
+
+def test_a_batch_comes_while_a_step_is_computed(slow_input):
+    assert waited(slow_input, of=Slow) < 0.1
 
 
 def test_the_gradients_of_the_last_step_come_back_on_request(split):

@@ -9,7 +9,7 @@ from tqdm import tqdm
 from ..vocab import vocab
 
 _LOG_SECONDS = 10.0
-_MUCH_WAITING = 0.2
+_MUCH_WAITING = 0.2  # networks of some hundred microseconds a step always wait up to this share
 
 
 class Progress:

@@ -64,7 +64,7 @@ def save_variables(
 
     Args:
         path: of the checkpoint, without the ending: ``backbone/ckpt-0``.
-        variables: by key, as ``variables_of`` returns them.
+        variables: by key, as ``checkpoints.variables_of`` returns them.
         include: regular expression for the whole keys to save.
 
     Returns:

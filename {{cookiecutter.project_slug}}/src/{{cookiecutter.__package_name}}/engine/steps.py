@@ -20,12 +20,13 @@ PER_STEP = (*REPORTED, vocab.input_wait)
 
 
 def make_train(
-    model: Model, strategy: tf.distribute.Strategy, batches: Any
+    model: Model, strategy: tf.distribute.Strategy, iterator: Any
 ) -> Callable[[int], tuple[tf.Tensor, dict[str, tf.Tensor]]]:
-    """Returns ``train(steps)``: takes so many steps in a graph loop, on the next of ``batches``.
+    """Returns ``train(steps)``: takes so many steps in a graph loop, on the next batches of ``iterator``.
 
-    It returns the ``PER_STEP`` figures of every step, ``[steps, 4] float32``, and what else the last step
-    reported, by name: with ``OptimizerOptions.report_gradients`` the gradients.
+    The batch after the last is taken as well, for the step that follows. It returns the ``PER_STEP`` figures of
+    every step, ``[steps, 4] float32``, and what else the last step reported, by name: with
+    ``OptimizerOptions.report_gradients`` the gradients.
     """
     upcoming = None  # the batch of the next step
 
@@ -34,7 +35,7 @@ def make_train(
         row = tf.stack([reported.pop(name) for name in REPORTED])
         return row, reported
 
-    @tf.function(input_signature=[batches.element_spec, tf.TensorSpec([], tf.int32)])
+    @tf.function(input_signature=[iterator.element_spec, tf.TensorSpec([], tf.int32)])
     def take(batch: Any, steps: tf.Tensor) -> tuple[Any, tf.Tensor, dict[str, tf.Tensor]]:
         rows = tf.TensorArray(tf.float32, size=steps, element_shape=[len(PER_STEP)])
         last = {}
@@ -42,7 +43,7 @@ def make_train(
             for variable in model.network.trainable_variables:
                 last[per_variable(vocab.gradient, variable.path)] = tf.zeros(variable.shape)
         for i in tf.range(steps):
-            following = next(batches)  # while the step is computed
+            following = next(iterator)  # while the step is computed
             with tf.name_scope(vocab.optimize):
                 row, others = strategy.run(replica_step, args=(batch,))
             first = strategy.experimental_local_results
@@ -54,7 +55,7 @@ def make_train(
 
     def train(steps: int) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         nonlocal upcoming
-        batch = next(batches) if upcoming is None else upcoming
+        batch = next(iterator) if upcoming is None else upcoming
         upcoming, rows, last = take(batch, tf.constant(steps))
         return rows, last
 
@@ -62,7 +63,7 @@ def make_train(
 
 
 def _seconds_between(one: Any, other: Any) -> tf.Tensor:
-    """Returns how long after ``one`` there is ``other``, 0 if it is there before, scalar float32."""
+    """Returns how long after ``one`` there is ``other``, about 0 if it is there before, scalar float32."""
     with tf.control_dependencies(tf.nest.flatten(one, expand_composites=True)):
         began = tf.timestamp()
     with tf.control_dependencies([began, *tf.nest.flatten(other, expand_composites=True)]):
