@@ -23,7 +23,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parent.parent
 POLL_SECONDS = 0.002
 IN_A_SAVE = 0.4  # share of the kills that wait for a save; the others fall where they fall
-# Prints, for each run, a digest of all in its last and best checkpoints and of all its curves but the throughput and the waits.
+# Prints, for each run, a digest of all in its last and best checkpoints and of all its curves but those of time.
 DIGEST = """
 import glob, hashlib, sys
 import numpy as np

@@ -1,6 +1,7 @@
-"""Keep the parts that were chosen, name the package in the tests and print the next commands. Runs in the new project's folder.
+"""Keep the parts that were chosen, name the package in the tests and print the next commands.
 
-Standard library only, no network, no git: what this hook does, `cruft update` does again.
+It runs in the new project's folder. Standard library only, no network, no git: what this hook does, `cruft update`
+does again.
 """
 
 import hashlib

@@ -25,7 +25,7 @@ def test_checks_change_nothing(template: Path) -> None:
 
 
 def test_generated_tests_hold_no_template_language_but_the_name_of_the_package() -> None:
-    """The hook replaces this one placeholder: another would be left in the project. Name its line, not just the bake."""
+    """The hook replaces this one placeholder: another would be left in the project."""
     allowed = "{{ cookiecutter.__package_name }}"
     found = [
         f"{path.relative_to(REPOSITORY)}:{number}: {line.strip()}"
