@@ -138,9 +138,8 @@ def new_file(template: Template) -> None:
         '    """Returns ``seconds`` as minutes and seconds."""\n'
         '    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"\n'
     )
-    name = template.package.name
     (template.root / "tests" / "engine" / "test_clock.py").write_text(
-        f"from {name}.engine.clock import minutes\n\n\n"
+        "from {{ cookiecutter.__package_name }}.engine.clock import minutes\n\n\n"
         'def test_minutes_have_two_digits_of_seconds():\n    assert minutes(65.4) == "1:05"\n'
     )
     for file, replacements in NEW_FLAG.items():
