@@ -57,12 +57,20 @@ def test_at_the_end_it_tells_of_the_input_and_what_to_do_if_that_is_slow(caplog)
     caplog.set_level("INFO", logger="absl")
     shown = Progress(0, 100, batch_size=32)
     shown.update(10, 10, seconds=40.0, loss=0.0, waited=30.0)
-    shown.update(20, 10, seconds=2.0, loss=0.0, waited=0.38)
+    shown.update(20, 10, seconds=2.0, loss=0.0, waited=0.02)
     shown.tell("do this")
-    shown.update(30, 10, seconds=2.0, loss=0.0, waited=0.46)
+    shown.update(30, 10, seconds=2.0, loss=0.0, waited=1.98)
     shown.tell("do this")
     assert [record.getMessage() for record in caplog.records] == [
-        "trained | examples_per_second: 160, waiting for input: 19.0 % of the time",
-        "trained | examples_per_second: 160, waiting for input: 21.0 % of the time",
+        "trained | examples_per_second: 160, waiting for input: 1.0 % of the time",
+        "trained | examples_per_second: 160, waiting for input: 50.0 % of the time",
         "input is the bottleneck: do this",
     ]
+
+
+def test_it_does_not_blame_the_input_for_handing_over_batches_to_very_short_steps(caplog):
+    shown = Progress(0, 2_000, batch_size=32)
+    shown.update(1_000, 1_000, seconds=4.0, loss=0.0)
+    shown.update(2_000, 1_000, seconds=0.3, loss=0.0, waited=0.2)
+    shown.tell("do this")
+    assert caplog.records == []

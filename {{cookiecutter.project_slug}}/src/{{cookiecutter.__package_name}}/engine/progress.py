@@ -9,7 +9,8 @@ from tqdm import tqdm
 from ..vocab import vocab
 
 _LOG_SECONDS = 10.0
-_MUCH_WAITING = 0.2  # networks of some hundred microseconds a step always wait up to this share
+_MUCH_WAITING = 0.1
+_HANDING_OVER = 5e-4  # seconds a step: very short ones wait so long for a batch that is there, no fault of the input
 
 
 class Progress:
@@ -79,5 +80,6 @@ class Progress:
             "trained | %s: %.0f, waiting for input: %.1f %% of the time",
             *(vocab.examples_per_second, self.examples_per_second(), 100 * waiting),
         )
-        if waiting > _MUCH_WAITING:
+        steps = self._examples / self._batch_size
+        if self.waited - steps * _HANDING_OVER > _MUCH_WAITING * self.seconds:
             logging.warning("input is the bottleneck: %s", advice)
