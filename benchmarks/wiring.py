@@ -1,13 +1,16 @@
 """What each piece of wiring costs: the real trainer with it, against a bare graph loop over the same input.
 
 The bare loop takes batches, as early as the trainer does, and steps, and nothing else: no figures of a step, no check
-for NaN, no progress.
+for NaN, no progress. There are three of each, which take turns: two of the same kind differ by up to 2 % for as long as
+they live.
 """
 
 import argparse
 import dataclasses
+import itertools
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from digit_classifier.engine.options import LoopOptions
 from measuring import Bar, report, take_turns
 
 STEPS = 400
+INSTANCES = 3
 STEPS_PER_LOOP = LoopOptions().steps_per_loop
 NEVER = 10**9
 
@@ -52,6 +56,12 @@ class Bare:
         return steps * self.batch_size / (time.perf_counter() - began)
 
 
+def in_turn(instances: Sequence[Any]) -> Callable[[], float]:
+    """Return a function that trains on with the next of some instances and returns its rate."""
+    turns = itertools.cycle(instances)
+    return lambda: next(turns).round(STEPS)
+
+
 def main() -> None:
     """Print what remains of the bare loop's throughput with each piece, and with all."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -71,13 +81,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = prepared(Path(folder) / "data", (8, 8, 1), 1_257)
         setting = Setting(data, NETWORKS["default"], 32, None, Path(folder))
-        bare = Bare(setting)
-        runs = {name: Ours(setting, chosen) for name, chosen in pieces.items()}
-        for run in runs.values():
-            run.round(2 * STEPS_PER_LOOP)
-        contenders = {"bare": lambda: bare.round(STEPS)}
-        for name, run in runs.items():
-            contenders[name] = lambda run=run: run.round(STEPS)
+        instances: dict[str, list[Any]] = {name: [] for name in ("bare", *pieces)}
+        for _ in range(INSTANCES):
+            instances["bare"].append(Bare(setting))
+            for name, chosen in pieces.items():
+                instances[name].append(Ours(setting, chosen))
+        for instance in itertools.chain(*instances.values()):
+            instance.round(2 * STEPS_PER_LOOP)
+        contenders = {name: in_turn(some) for name, some in instances.items()}
         pairs = [
             (name, name, "bare", Bar(0.97) if chosen is everything else None)
             for name, chosen in pieces.items()

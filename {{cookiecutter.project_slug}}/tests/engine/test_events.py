@@ -9,7 +9,6 @@ from {{ cookiecutter.__package_name }}.engine.summaries import Writer
 def written(folder, steps):
     writer = Writer(folder)
     writer.scalars(np.array(steps), {"loss": np.array(steps, np.float32)})
-    writer.flush()
 
 
 def test_values_after_a_step_are_dropped_from_every_file(tmp_path, event_values):

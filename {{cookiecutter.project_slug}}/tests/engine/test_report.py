@@ -36,7 +36,6 @@ def run(tmp_path):
     folder = tmp_path / "<b>run"
     writer = Writer(folder / "train")
     writer.scalars(np.array([1, 2]), {"loss": np.array([2.0, 1.0], np.float32)})
-    writer.flush()
     figures = {"global_step": 2, "loss": 1.0, "error": 0.5}
     (folder / "evaluation-test.json").write_text(json.dumps(figures))
     (folder / "mistakes-test.png").write_bytes(b"picture")

@@ -13,7 +13,6 @@ def test_every_value_stands_under_its_tag_and_step(tmp_path, event_values):
         np.array([10, 20]), {"loss": np.array([0.5, 0.25]), "error": np.array([1, 0.75])}
     )
     writer.scalars(np.array([30]), {"loss": np.array([0.125]), "error": np.array([0.5])})
-    writer.flush()
     assert sorted((tag, step, float(value)) for tag, step, value in event_values(tmp_path)) == [
         ("error", 10, 1.0),
         ("error", 20, 0.75),
@@ -24,10 +23,29 @@ def test_every_value_stands_under_its_tag_and_step(tmp_path, event_values):
     ]
 
 
+def test_tensorflow_writes_the_same(tmp_path, event_values):
+    pixels = np.random.default_rng(0).integers(0, 256, [3, 6, 8, 1]).astype(np.uint8)
+    weights = np.random.default_rng(0).normal(size=[40, 30]).astype(np.float32)
+    writer = Writer(tmp_path / "ours")
+    writer.images(tf.constant(pixels), step=0)
+    writer.scalars(np.array([7]), {"loss": np.array([1 / 3], np.float32)})
+    writer.histograms(7, {"inference": tf.constant(weights)})
+    with tf.summary.create_file_writer(str(tmp_path / "theirs")).as_default():
+        tf.summary.image("x", pixels, step=0, max_outputs=3)
+        tf.summary.scalar("loss", np.float32(1 / 3), step=7)
+        tf.summary.histogram("inference", weights, step=7)
+    ours, theirs = event_values(tmp_path / "ours"), event_values(tmp_path / "theirs")
+    assert [value[:2] for value in ours] == [value[:2] for value in theirs]
+    for (_, _, value), (_, _, expected) in zip(ours, theirs, strict=True):
+        if value.dtype == object:  # the parts of a picture
+            assert value.tolist() == expected.tolist()
+        else:
+            np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
+
+
 def test_steps_beyond_32_bits_are_kept(tmp_path, event_values):
     writer = Writer(tmp_path)
     writer.scalars(np.array([2**40]), {"loss": np.array([0.5])})
-    writer.flush()
     assert [step for _, step, _ in event_values(tmp_path)] == [2**40]
 
 
@@ -35,7 +53,6 @@ def test_images_are_a_picture_of_the_first_sixteen(tmp_path, event_values):
     pixels = np.random.default_rng(0).integers(0, 256, [20, 8, 8, 1]).astype(np.uint8)
     writer = Writer(tmp_path)
     writer.images(tf.constant(pixels), step=0)
-    writer.flush()
     ((tag, step, value),) = event_values(tmp_path)
     assert (tag, step) == ("x", 0)
     width, height, *pictures = value.tolist()
@@ -74,5 +91,4 @@ def test_what_is_no_picture_is_left_out(tmp_path, event_values):
     writer = Writer(tmp_path)
     writer.images(tf.zeros([20, 7]), step=0)
     writer.images(tf.zeros([20, 7, 7, 2]), step=0)
-    writer.flush()
     assert event_values(tmp_path) == []

@@ -25,6 +25,8 @@ BEST = "best"
 """Folder in a run with the best checkpoints by validation error."""
 
 _INDEX = re.compile(r"ckpt-(\d+)\.index")
+# TensorFlow's names; the one without which there is no checkpoint comes last.
+_PARTS = ("data-00000-of-00001", "index")
 _WRITING = ".writing"
 
 
@@ -67,7 +69,8 @@ def write(path: Path, tensors: Mapping[str, tf.Tensor]) -> None:
             shape_and_slices=[""] * len(tensors),
             tensors=list(tensors.values()),
         )
-    for written in sorted(writing.glob(f"{path.name}.*")):  # "data" comes before "index"
+    for part in _PARTS:
+        written = writing / f"{path.name}.{part}"
         _flush(written)
         written.replace(path.parent / written.name)
     _flush(path.parent)
@@ -86,9 +89,8 @@ def read(prefix: Path) -> dict[str, Any]:
 
 def delete(folder: Path, step: int) -> None:
     """Deletes the checkpoint of a step, the index first."""
-    (folder / f"ckpt-{step}.index").unlink(missing_ok=True)
-    for data in folder.glob(f"ckpt-{step}.data-*"):
-        data.unlink(missing_ok=True)
+    for part in reversed(_PARTS):
+        (folder / f"ckpt-{step}.{part}").unlink(missing_ok=True)
 
 
 def _flush(path: Path) -> None:

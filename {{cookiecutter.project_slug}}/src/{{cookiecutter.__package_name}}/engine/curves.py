@@ -73,8 +73,3 @@ class Curves:
             for name, value in gradients.items()
         }
         self._train.scalars(np.array([step]), norms)
-
-    def flush(self) -> None:
-        """Puts on disk what was written."""
-        self._train.flush()
-        self._validation.flush()

@@ -1,96 +1,110 @@
-"""Event files for TensorBoard: one writer for training, one for each evaluated split.
+"""What event files hold for TensorBoard: curves, pictures, distributions, the graph, hyper-parameters.
 
 Every tag is a name of the vocabulary. Values are those of the whole global batch, reduced over replicas.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
+from tensorboard.plugins.histogram.metadata import create_summary_metadata as of_histogram
 from tensorboard.plugins.hparams import api as hparams
+from tensorboard.plugins.image.metadata import create_summary_metadata as of_image
+from tensorboard.util.tensor_util import make_tensor_proto
 
 from ..vocab import vocab
 from . import events
 from .errors import UserError
 
 _SAMPLES = 16
+_BUCKETS = 30  # of a histogram, as many as tf.summary has
 _PICTURES = ".pictures"
 _HPARAMS = ".hparams"
 
 
 class Writer:
-    """Writes one event file; a tag and a step get one value."""
+    """Writes one event file; a tag and a step get one value, and steps do not fall."""
 
-    def __init__(self, folder: Path, *, writes: bool = True) -> None:
+    def __init__(self, folder: Path, *, writes: bool = True, suffix: str = "") -> None:
         """Makes the event file in ``folder``, which TensorBoard shows as one run; or none, if not ``writes``."""
         self._folder = folder
-        with self._told_in_one_line():
-            self._writer = (
-                tf.summary.create_file_writer(str(folder))
-                if writes
-                else tf.summary.create_noop_writer()
-            )
-        self._traced: dict[tuple[str, ...], Callable[..., None]] = {}
+        self._file = None
+        if writes:
+            with self._told_in_one_line():
+                self._file = events.EventFile(folder, suffix)
 
     def scalars(self, steps: np.ndarray, values: Mapping[str, np.ndarray]) -> None:
-        """Writes curves in one call: an eager summary takes as long as a small training step.
+        """Writes curves.
 
         Args:
-            steps: ``[n] int64``.
+            steps: ``[n] int64``, rising.
             values: by tag, ``[n] float32``.
         """
-        tags = tuple(values)
-        rows = np.stack(list(values.values()), axis=1)
-        with self._told_in_one_line():
-            if tags not in self._traced:
-                self._traced[tags] = self._trace(tags)
-            self._traced[tags](tf.constant(steps, tf.int64), tf.constant(rows, tf.float32))
+        rows = np.stack(list(values.values()), axis=1).tolist()
+        self._write(
+            Event(
+                step=step,
+                summary=Summary(
+                    value=[
+                        Summary.Value(tag=tag, simple_value=value)
+                        for tag, value in zip(values, row, strict=True)
+                    ]
+                ),
+            )
+            for step, row in zip(steps.tolist(), rows, strict=True)
+        )
 
     def images(self, x: Any, step: int) -> None:
         """Writes the first of ``x``, if it is a batch of images, as the picture ``x``."""
         if are_images(x):
-            with self._told_in_one_line(), self._writer.as_default(step):
-                tf.summary.image(vocab.x, x[:_SAMPLES], max_outputs=_SAMPLES)
+            pixels = tf.image.convert_image_dtype(x[:_SAMPLES], tf.uint8, saturate=True)
+            self.pictures(vocab.x, [tf.io.encode_png(image).numpy() for image in pixels], step)
+
+    def pictures(self, tag: str, pngs: Sequence[bytes], step: int) -> None:
+        """Writes pictures of one size, as PNG files, side by side."""
+        size = struct.unpack(">II", pngs[0][16:24])  # where every PNG file has width and height
+        self._write_tensor(tag, [*(b"%d" % n for n in size), *pngs], step, of_image(None, None))
 
     def histograms(self, step: int, values: Mapping[str, tf.Tensor]) -> None:
         """Writes the distribution of each of ``values``, by tag."""
-        with self._told_in_one_line(), self._writer.as_default(step):
-            for tag, value in values.items():
-                tf.summary.histogram(tag, value)
+        for tag, value in values.items():
+            numbers = np.asarray(value, np.float64)
+            counts, edges = np.histogram(numbers[np.isfinite(numbers)], _BUCKETS)
+            buckets = np.stack([edges[:-1], edges[1:], counts], axis=1)
+            self._write_tensor(tag, buckets, step, of_histogram(None, None))
 
     def graph(self, graph: tf.Graph) -> None:
         """Writes the operations of a graph, by the scopes that they are in."""
-        with self._told_in_one_line(), self._writer.as_default():
-            tf.summary.graph(graph)
+        self._write([Event(graph_def=graph.as_graph_def(add_shapes=True).SerializeToString())])
 
-    def flush(self) -> None:
-        """Puts on disk what was written."""
-        with self._told_in_one_line():
-            self._writer.flush()
+    def hparams(self, values: Mapping[str, bool | int | float | str]) -> None:
+        """Writes the hyper-parameters of a run."""
+        self._write([Event(summary=hparams.hparams_pb(dict(values)))])
+
+    def _write_tensor(self, tag: str, value: Any, step: int, metadata: SummaryMetadata) -> None:
+        shown = Summary.Value(tag=tag, tensor=make_tensor_proto(value), metadata=metadata)
+        self._write([Event(step=step, summary=Summary(value=[shown]))])
+
+    def _write(self, written: Iterable[Event]) -> None:
+        if self._file is not None:
+            with self._told_in_one_line():
+                self._file.write(written)
 
     @contextlib.contextmanager
     def _told_in_one_line(self) -> Iterator[None]:
         try:
             yield
-        except tf.errors.OpError as error:
+        except OSError as error:
             raise UserError(
-                f"{self._folder}: the event file could not be written ({error.message}); make room or "
+                f"{self._folder}: the event file could not be written ({error.strerror}); make room or "
                 "give access and run the command again"
-            ) from error
-
-    def _trace(self, tags: tuple[str, ...]) -> Callable[..., None]:
-        def write(steps: tf.Tensor, rows: tf.Tensor) -> None:
-            with self._writer.as_default():
-                for i in tf.range(tf.shape(steps)[0]):
-                    with tf.name_scope(""):  # else the loop's scope becomes part of the tags
-                        for tag, value in zip(tags, tf.unstack(rows[i]), strict=True):
-                            tf.summary.scalar(tag, value, step=steps[i])
-
-        specs = (tf.TensorSpec([None], tf.int64), tf.TensorSpec([None, len(tags)], tf.float32))
-        return tf.function(write).get_concrete_function(*specs)
+            ) from None
 
 
 def write_hparams(folder: Path, values: Mapping[str, bool | int | float | str]) -> None:
@@ -98,8 +112,7 @@ def write_hparams(folder: Path, values: Mapping[str, bool | int | float | str]) 
 
     TensorBoard's HParams compares the runs by those that differ, and finds their figures in their event files.
     """
-    with _replaced(folder, _HPARAMS):
-        hparams.hparams(dict(values))
+    _replacing(folder, _HPARAMS).hparams(values)
 
 
 def are_images(x: Any) -> bool:
@@ -109,16 +122,13 @@ def are_images(x: Any) -> bool:
 
 def write_pictures(folder: Path, pictures: Mapping[str, bytes], step: int) -> None:
     """Writes PNG pictures by tag, in place of those that this function wrote into ``folder`` before."""
-    with _replaced(folder, _PICTURES):
-        for tag, png in pictures.items():
-            tf.summary.image(tag, tf.io.decode_png(png, channels=3)[tf.newaxis], step)
+    writer = _replacing(folder, _PICTURES)
+    for tag, png in pictures.items():
+        writer.pictures(tag, [png], step)
 
 
-@contextlib.contextmanager
-def _replaced(folder: Path, suffix: str) -> Iterator[None]:
-    """Makes a new event file the default writer, in place of those of this suffix."""
+def _replacing(folder: Path, suffix: str) -> Writer:
+    """Returns a writer in place of those of this suffix."""
     for path in folder.glob(f"{events.PATTERN}{suffix}"):
         path.unlink()
-    with tf.summary.create_file_writer(str(folder), filename_suffix=suffix).as_default():
-        yield
-        tf.summary.flush()
+    return Writer(folder, suffix=suffix)

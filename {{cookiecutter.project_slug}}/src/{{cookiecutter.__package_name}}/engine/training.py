@@ -166,7 +166,7 @@ class Trainer:
             actions.append(loop.Action(self.options.summary_every, self.summarize_gradients))
         profiler = Profiler(self.folder, self.options.profile_steps, writes=self.peers.is_chief)
         actions.append(loop.Action(0, profiler.at, at=profiler.steps))
-        actions.append(save)  # last: it flushes what the others wrote
+        actions.append(save)  # last: it tells of what the others did
         with loop.stop_signals() as asked, self.progress.bar:
             step = loop.run(
                 self.take_steps,
@@ -237,8 +237,7 @@ class Trainer:
         self.curves.histograms(step, self.model.network.variables, self._gradients)
 
     def checkpoint(self, step: int) -> None:
-        """Saves the run as it is after ``step`` steps; what it tells of, curves and the best, comes first."""
-        self.curves.flush()
+        """Saves the run as it is after ``step`` steps; the best that it tells of comes first."""
         self.saver.save(step, self.state, self.options.keep_checkpoints, after=self.best)
         self._saved_step = step
 
