@@ -11,13 +11,14 @@ import platform
 import random
 import re
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 ROUNDS = 9
-MOST_ROUNDS = 27
+MOST_SECONDS = 600.0
 _RESAMPLES = 10_000
 _VERSIONS = ("cookiecutter", "keras", "tensorflow")
 
@@ -89,7 +90,11 @@ Pair = tuple[str, str, str, Bar | None]
 
 
 def take_turns(
-    contenders: Mapping[str, Callable[[], float]], pairs: Sequence[Pair], *, unit: str
+    contenders: Mapping[str, Callable[[], float]],
+    pairs: Sequence[Pair],
+    *,
+    unit: str,
+    clock: Callable[[], float] = time.monotonic,
 ) -> list[Row]:
     """Measure all contenders in each round, in an order that turns around, until the bars are decided.
 
@@ -97,19 +102,19 @@ def take_turns(
         contenders: each returns a rate or a duration whenever it is called.
         pairs: the rows to make of them.
         unit: of what they return.
+        clock: returns seconds; after `MOST_SECONDS`, what is undecided stays so.
     """
-    taken: dict[str, list[float]] = {name: [] for name in contenders}
+    names = list(contenders)
+    taken: dict[str, list[float]] = {name: [] for name in names}
+    began = clock()
     while True:
-        order = list(contenders)
-        if len(taken[order[0]]) % 2:
-            order.reverse()
-        for name in order:
-            taken[name].append(contenders[name]())
-        rounds = len(taken[order[0]])
-        if rounds >= ROUNDS:
-            rows = [Row(name, taken[a], taken[b], unit, bar) for name, a, b, bar in pairs]
-            if rounds >= MOST_ROUNDS or "undecided" not in {row.verdict for row in rows}:
-                return rows
+        for _ in range(ROUNDS):
+            for name in names:
+                taken[name].append(contenders[name]())
+            names.reverse()
+        rows = [Row(name, taken[a], taken[b], unit, bar) for name, a, b, bar in pairs]
+        if clock() - began > MOST_SECONDS or "undecided" not in {row.verdict for row in rows}:
+            return rows
 
 
 def report(rows: Sequence[Row], output: Path | None) -> None:

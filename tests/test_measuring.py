@@ -1,12 +1,13 @@
 """The arithmetic of the benchmarks: paired ratios, their interval, and when a bar is decided."""
 
+import itertools
 import math
 import random
 import statistics
 from pathlib import Path
 
 import pytest
-from measuring import MOST_ROUNDS, ROUNDS, Bar, Row, read, report, take_turns
+from measuring import MOST_SECONDS, ROUNDS, Bar, Row, read, report, take_turns
 
 
 def test_a_ratio_is_the_median_of_the_ratios_within_the_rounds() -> None:
@@ -66,10 +67,12 @@ def test_contenders_take_turns_in_an_order_that_turns_around() -> None:
 
 
 def test_rounds_are_added_while_a_bar_is_undecided() -> None:
-    values = iter([0.5, 1.5] * 100)
+    values = itertools.cycle([0.5, 1.5])
+    times = itertools.count(step=MOST_SECONDS / 2)
     contenders = {"ours": lambda: next(values), "theirs": lambda: 1.0}
-    [row] = take_turns(contenders, [("both", "ours", "theirs", Bar(1.0))], unit="s")
-    assert len(row.ours) == MOST_ROUNDS
+    pairs = [("both", "ours", "theirs", Bar(1.0))]
+    [row] = take_turns(contenders, pairs, unit="s", clock=lambda: next(times))
+    assert len(row.ours) == 3 * ROUNDS
     assert row.verdict == "undecided"
 
 
