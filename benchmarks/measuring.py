@@ -5,6 +5,7 @@ spread of many such ratios tells how much.
 """
 
 import dataclasses
+import itertools
 import json
 import os
 import platform
@@ -115,6 +116,16 @@ def take_turns(
         rows = [Row(name, taken[a], taken[b], unit, bar) for name, a, b, bar in pairs]
         if clock() - began > MOST_SECONDS or "undecided" not in {row.verdict for row in rows}:
             return rows
+
+
+def in_turn(contenders: Sequence[Callable[[], float]]) -> Callable[[], float]:
+    """Return a contender that is another of these each time: two of the same kind differ for as long as they live.
+
+    TensorFlow decides for each compiled function, and by what its first runs took, which operations get a thread: the
+    same step, compiled eight times, once took 227 to 263 ms for a hundred.
+    """
+    turns = itertools.cycle(contenders)
+    return lambda: next(turns)()
 
 
 def report(rows: Sequence[Row], output: Path | None) -> None:

@@ -4,10 +4,12 @@ Everything on: a checkpoint every 100 steps, curves every 10, the check for NaN,
 often that each round of some seconds has them. fit has TensorBoard, ModelCheckpoint and TerminateOnNaN with the
 same periods; tuned, the number of steps an execution that was fastest. All have the same data set object, network,
 optimizer and batch; the bare step has one batch, again and again. Rounds of ours are parts of one run; each of fit is
-a call, of which the first execution is left out, as are the ends of its epochs.
+a call, of which the first execution is left out, as are the ends of its epochs. Of ours and of the bare step there
+are three, which take turns.
 """
 
 import argparse
+import functools
 import tempfile
 from pathlib import Path
 
@@ -24,21 +26,23 @@ from contenders import (
     prepared,
 )
 from digit_classifier import data as task
-from measuring import Bar, Pair, Row, report, take_turns, write
+from measuring import Bar, Pair, Row, in_turn, report, take_turns, write
 
 EXECUTIONS = (10, 50, 100)
 ROUND_SECONDS = 1.5
+INSTANCES = 3
 CALIBRATIONS = 3
 
 
 def compare(name: str, setting: Setting, bars: dict[str, Bar | None]) -> list[Row]:
     """Return the rows of one setting."""
-    floor = Floor(setting)
-    affordable = round(floor.round(10) / setting.batch_size * ROUND_SECONDS / 10) * 10
+    floors = [Floor(setting) for _ in range(INSTANCES)]
+    affordable = round(floors[0].round(10) / setting.batch_size * ROUND_SECONDS / 10) * 10
     every = min(CHECKPOINT_EVERY, max(10, affordable))
     steps = max(2, affordable // every) * every
     chosen = options(every, every // 10)
-    ours, default = Ours(setting, chosen), Fit(setting, 1, chosen)
+    ours = [Ours(setting, chosen) for _ in range(INSTANCES)]
+    default = Fit(setting, 1, chosen)
     tuned = {}
     for executed in (n for n in EXECUTIONS if 2 * n <= steps):
         candidate = Fit(setting, executed, chosen)
@@ -46,13 +50,14 @@ def compare(name: str, setting: Setting, bars: dict[str, Bar | None]) -> list[Ro
         rates = sorted(candidate.round(steps) for _ in range(CALIBRATIONS))
         tuned[rates[CALIBRATIONS // 2]] = candidate
     best = tuned[max(tuned)]
-    ours.round(2 * every)  # traces
+    for run in ours:
+        run.round(2 * every)  # traces
     default.round(2)
     contenders = {
-        "ours": lambda: ours.round(steps),
+        "ours": in_turn([functools.partial(run.round, steps) for run in ours]),
         "fit": lambda: default.round(steps),
         "tuned fit": lambda: best.round(steps),
-        "bare step": lambda: floor.round(steps),
+        "bare step": in_turn([functools.partial(floor.round, steps) for floor in floors]),
     }
     pairs: list[Pair] = [
         (f"{name}: fit", "ours", "fit", bars["fit"]),

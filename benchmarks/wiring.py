@@ -1,16 +1,16 @@
 """What each piece of wiring costs: the real trainer with it, against a bare graph loop over the same input.
 
 The bare loop takes batches, as early as the trainer does, and steps, and nothing else: no figures of a step, no check
-for NaN, no progress. There are three of each, which take turns: two of the same kind differ by up to 2 % for as long as
-they live.
+for NaN, no progress. There are eight of each, which take turns: two of the same kind differ by some percent for as
+long as they live.
 """
 
 import argparse
 import dataclasses
+import functools
 import itertools
 import tempfile
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,10 @@ import keras
 import tensorflow as tf
 from contenders import NETWORKS, STRATEGY, Ours, Setting, options, prepared
 from digit_classifier.engine import batches
-from measuring import Bar, report, take_turns
+from measuring import Bar, in_turn, report, take_turns
 
 STEPS = 100  # what is done every 100 is done once a round
-INSTANCES = 3
+INSTANCES = 8
 NEVER = 10**9
 
 
@@ -53,12 +53,6 @@ class Bare:
         return steps * self.batch_size / (time.perf_counter() - began)
 
 
-def in_turn(instances: Sequence[Any]) -> Callable[[], float]:
-    """Return a function that trains on with the next of some instances and returns its rate."""
-    turns = itertools.cycle(instances)
-    return lambda: next(turns).round(STEPS)
-
-
 def main() -> None:
     """Print what remains of the bare loop's throughput with each piece, and with all."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -85,7 +79,10 @@ def main() -> None:
                 instances[name].append(Ours(setting, chosen))
         for instance in itertools.chain(*instances.values()):
             instance.round(2 * STEPS)  # traces
-        contenders = {name: in_turn(some) for name, some in instances.items()}
+        contenders = {
+            name: in_turn([functools.partial(instance.round, STEPS) for instance in some])
+            for name, some in instances.items()
+        }
         pairs = [
             (name, name, "bare", Bar(0.97) if chosen is everything else None)
             for name, chosen in pieces.items()

@@ -185,7 +185,7 @@ def test_a_missing_or_damaged_index_is_reported(tmp_path, split):
 
 
 def test_few_of_many_shards_are_open_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "_OPEN_SHARDS", 2)
+    monkeypatch.setattr(records, "_most_open", lambda: 2)
     monkeypatch.setattr(tfrecord, "File", CountedFile)
     split = records.write_split(tmp_path, "train", examples(), FEATURES, COUNT, shards=COUNT)
     reader = records.Reader(tmp_path, "train", split)
@@ -199,7 +199,7 @@ def test_few_of_many_shards_are_open_at_a_time(tmp_path, monkeypatch):
 def test_threads_read_what_one_reads(tmp_path, monkeypatch, has_pread):
     if not has_pread:
         monkeypatch.delattr(os, "pread", raising=False)
-    monkeypatch.setattr(records, "_OPEN_SHARDS", 1)
+    monkeypatch.setattr(records, "_most_open", lambda: 1)
     split = records.write_split(tmp_path, "train", examples(), FEATURES, COUNT, shards=COUNT)
     reader = records.Reader(tmp_path, "train", split)
     alone = reader.read(np.arange(COUNT))

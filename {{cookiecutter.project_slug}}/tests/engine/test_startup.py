@@ -35,6 +35,17 @@ import matplotlib.pyplot, sklearn.base
 print(matplotlib.pyplot.figure, sklearn.base.BaseEstimator)
 """
 
+# Prints the limits of open files of a process that begins with few, and how many shards a reader keeps open then.
+OPEN_FILES = f"""
+import resource
+before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, most))
+from {startup.__name__} import import_tensorflow
+import_tensorflow()
+from {startup.__package__} import records
+print(most, resource.getrlimit(resource.RLIMIT_NOFILE)[0], records._most_open())
+"""
+
 
 def in_a_new_process(code, **variables):
     done = subprocess.run(
@@ -51,6 +62,13 @@ def in_a_new_process(code, **variables):
 def test_a_step_uses_the_memory_of_the_step_before():
     pages_of_one_product = 2048 * 2048 * 4 / os.sysconf("SC_PAGE_SIZE")
     assert int(in_a_new_process(PAGES)) < 2 * pages_of_one_product
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems limit open files in other ways")
+def test_a_thousand_shards_stay_open_where_the_system_allows_it():
+    most, files, shards = map(int, in_a_new_process(OPEN_FILES).split())
+    assert files == (65_536 if most == -1 else min(most, 65_536))
+    assert shards == min(4_096, files // 4)
 
 
 def test_what_keras_has_no_use_for_here_is_imported_by_those_who_need_it():

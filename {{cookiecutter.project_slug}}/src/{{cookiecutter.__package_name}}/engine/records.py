@@ -6,6 +6,7 @@ which says where every record begins: so a batch can be any set of examples, whi
 """
 
 import hashlib
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
@@ -20,8 +21,7 @@ from . import dataset, tfrecord
 from .dataset import Feature, Shard, Split
 from .errors import UserError
 
-# Far below the usual limits of open files: 256 on macOS, 1,024 on Linux.
-_OPEN_SHARDS = 64
+_MOST_OPEN = 4_096  # shards, by one reader, where the system allows more
 
 
 def serialise(example: Mapping[str, Any], features: Mapping[str, Feature]) -> bytes:
@@ -146,6 +146,7 @@ class Reader:
         self._first = np.cumsum([0, *(shard.examples for shard in split.shards)])
         self._index = self._load_index(self._folder / dataset.index_file(name))
         self._open: OrderedDict[int, tfrecord.File] = OrderedDict()
+        self._most_open = _most_open()
         self._lock = threading.Lock()
 
     def read(self, indices: np.ndarray) -> np.ndarray:
@@ -193,7 +194,7 @@ class Reader:
                     )
                 except OSError as error:
                     raise self._error(number, f"cannot be read ({error.strerror})") from None
-                if len(self._open) > _OPEN_SHARDS:
+                if len(self._open) > self._most_open:
                     self._open.popitem(last=False)
             self._open.move_to_end(number)
             return file
@@ -227,6 +228,16 @@ class Reader:
             if not contiguous or offsets[0] or np.any(lengths < 0) or np.any(numbers != number):
                 return False
         return True
+
+
+def _most_open() -> int:
+    """Returns how many shards a reader may keep open: a quarter of the files that the process may have open."""
+    if sys.platform == "win32":
+        return _MOST_OPEN // 4
+    import resource
+
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_OPEN if files == resource.RLIM_INFINITY else min(_MOST_OPEN, max(1, files // 4))
 
 
 def _to_proto(name: str, value: Any, feature: Feature) -> tf.train.Feature:

@@ -1,4 +1,4 @@
-"""Brings TensorFlow into the process, so that commands begin soon and steps keep their memory.
+"""Brings TensorFlow into the process, so that commands begin soon, steps keep their memory and shards stay open.
 
 Everything that trains or predicts calls ``import_tensorflow`` before it imports anything that needs TensorFlow.
 """
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 # Keras imports them where it finds them, for wrappers that nothing here uses: a third of the time to import it all.
 _LATER = ("matplotlib", "sklearn")
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of glibc's malloc.h
+_OPEN_FILES = 65_536
 
 
 def import_tensorflow() -> None:
@@ -21,6 +22,7 @@ def import_tensorflow() -> None:
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # its start-up messages
     _keep_memory()
+    _allow_open_files()
     with _hidden(_LATER), _without_collections():
         import tensorflow  # noqa: F401
 
@@ -41,6 +43,19 @@ def _keep_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_MAX, 0)
         mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+def _allow_open_files() -> None:
+    """Raises the limit of open files as far as it goes: most systems begin with so few that shards would be closed."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if most == resource.RLIM_INFINITY else min(_OPEN_FILES, most)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        with contextlib.suppress(ValueError, OSError):  # macOS has another limit behind this one
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 @contextlib.contextmanager
