@@ -50,9 +50,8 @@ def compare(name: str, setting: Setting, bars: dict[str, Bar | None]) -> list[Ro
         rates = sorted(candidate.round(steps) for _ in range(CALIBRATIONS))
         tuned[rates[CALIBRATIONS // 2]] = candidate
     best = tuned[max(tuned)]
-    for run in ours:
-        run.round(2 * every)  # traces
-    default.round(2)
+    for contender in (*ours, *floors, default):  # the first hundreds of steps take longer
+        contender.round(steps)
     contenders = {
         "ours": in_turn([functools.partial(run.round, steps) for run in ours]),
         "fit": lambda: default.round(steps),
