@@ -13,7 +13,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 from digit_classifier import model as models
-from digit_classifier.engine import batches, dataset, loop, preparing, random, training
+from digit_classifier.engine import batches, dataset, random
+from digit_classifier.engine.examples import open_split
+from digit_classifier.engine.run import loop
+from digit_classifier.engine.run.trainer import Trainer
+from digit_classifier.engine.data import preparing
 from digit_classifier.engine.options import LoopOptions, OptimizerOptions
 
 CHECKPOINT_EVERY, SUMMARY_EVERY = 100, 10
@@ -76,7 +80,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         """Open the data."""
-        self.split = batches.open_split(self.data, "train")
+        self.split = open_split(self.data, "train")
         models.network = self.network  # where a user would write it
 
     def model(self) -> models.Model:
@@ -90,12 +94,12 @@ class Ours:
     def __init__(self, setting: Setting, options: LoopOptions) -> None:
         """Make the trainer, which begins with the first round."""
         self.batch_size = setting.batch_size
-        self.trainer = training.Trainer(
+        self.trainer = Trainer(
             setting.model(),
             strategy=STRATEGY,
             dataset=setting.data,
             train_split=setting.split,
-            validation_split=batches.open_split(setting.data, "validation"),
+            validation_split=open_split(setting.data, "validation"),
             model_dir=tempfile.mkdtemp(dir=setting.folder),
             batch_size=setting.batch_size,
             seed=0,

@@ -22,9 +22,9 @@ FORGE = """
 import shutil, sys
 from pathlib import Path
 import tensorflow as tf
-from digit_classifier.engine.checkpoints import read, steps_in
-from digit_classifier.engine.saver import Saver
-from digit_classifier.engine.state import State
+from digit_classifier.engine.run.checkpoints import read, steps_in
+from digit_classifier.engine.run.saver import Saver
+from digit_classifier.engine.run.state import State
 run, *steps = sys.argv[1:]
 for step in map(int, steps):
     folder = Path(shutil.copytree(run, f"{run}-{step}")) / "checkpoints"

@@ -25,16 +25,17 @@ FEW_STEPS = 5_000  # of the runs that compare throughput
 
 def work(data_dir: str, steps: int, in_memory_mb: int) -> None:
     """Train and print examples a second and the most memory in MB."""
-    from digit_classifier.engine import startup
+    from digit_classifier.engine.system import startup
 
     startup.import_tensorflow()  # as train does
     from contenders import NETWORKS, Ours, Setting, options
     from digit_classifier.engine import batches, dataset
+    from digit_classifier.engine.examples import open_split
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # a save may go on
         data = dataset.load(data_dir)
         setting = Setting(data, NETWORKS["tiny MLP"], 32, None, Path(folder))
-        setting.split = batches.open_split(data, "train", in_memory_bytes=in_memory_mb * 2**20)
+        setting.split = open_split(data, "train", in_memory_bytes=in_memory_mb * 2**20)
         run = Ours(setting, options())
         if steps > WARM_UP:
             run.round(WARM_UP)

@@ -16,7 +16,9 @@ import numpy as np
 import tensorflow as tf
 from absl import flags as absl_flags
 from digit_classifier import flags, predict
-from digit_classifier.engine import batches, dataset, saver
+from digit_classifier.engine import batches, dataset
+from digit_classifier.engine.examples import open_split
+from digit_classifier.engine.run import saver
 from digit_classifier.inputs import open_inputs
 from digit_classifier.model import Model
 from measuring import Bar, report, take_turns
@@ -27,7 +29,7 @@ FILES = 2_000
 
 def write_files(folder: Path, data: dataset.Dataset) -> None:
     """Write the training split as PNG files, over and over."""
-    split = batches.open_split(data, "train")
+    split = open_split(data, "train")
     images = split.fetch(np.arange(FILES) % split.examples)["x"].numpy()
     for number, image in enumerate(images):
         Image.fromarray(image[..., 0]).save(folder / f"{number:04}.png")

@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 from contenders import NETWORKS, STRATEGY, Ours, Setting, options, prepared
 from digit_classifier.engine import batches, dataset
+from digit_classifier.engine.examples import Examples, open_split
 from measuring import ROUNDS, Bar, Row, report, take_turns
 
 SHAPE = (28, 28, 1)
@@ -28,7 +29,7 @@ AUTO = tf.data.AUTOTUNE
 FEATURES = {"x": tf.io.FixedLenFeature([], tf.string), "y": tf.io.FixedLenFeature([], tf.int64)}
 
 
-def ours(split: batches.Split) -> tf.data.Dataset:
+def ours(split: Examples) -> tf.data.Dataset:
     """Return the batches of the project."""
     return batches.training(split, STRATEGY, batch_size=BATCH, seed=0)
 
@@ -126,8 +127,8 @@ def main() -> None:
         folder = Path(name)
         data = prepared(folder / "small", SHAPE, RECORDS)
         contenders = {
-            "memory": rate(ours(batches.open_split(data, "train")), 2_000),
-            "shards": rate(ours(batches.open_split(data, "train", in_memory_bytes=0)), 300),
+            "memory": rate(ours(open_split(data, "train")), 2_000),
+            "shards": rate(ours(open_split(data, "train", in_memory_bytes=0)), 300),
             "per record": rate(per_record(data), 300),
             "naive": rate(naive(data), 100),
             "png": rate(from_png(folder / "png"), 100),

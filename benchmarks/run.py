@@ -31,7 +31,7 @@ NAMES = (
 )
 # As the project's commands bring TensorFlow in.
 START = (
-    "import runpy, sys; from digit_classifier.engine import startup; startup.import_tensorflow(); "
+    "import runpy, sys; from digit_classifier.engine.system import startup; startup.import_tensorflow(); "
     "sys.argv = sys.argv[1:]; sys.path.insert(0, sys.argv[0].rpartition('/')[0]); "
     "runpy.run_path(sys.argv[0], run_name='__main__')"
 )

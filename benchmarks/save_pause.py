@@ -15,8 +15,8 @@ import keras
 import tensorflow as tf
 from digit_classifier.engine import optimizers
 from digit_classifier.engine.options import OptimizerOptions
-from digit_classifier.engine.saver import Saver
-from digit_classifier.engine.state import DataPosition, State
+from digit_classifier.engine.run.saver import Saver
+from digit_classifier.engine.run.state import DataPosition, State
 from measuring import Bar, Row, report
 
 MEGABYTES = (1, 16, 160)

@@ -28,15 +28,16 @@ CLASSES = 10
 def work(core: int, workers: list[str], batch_size: int) -> None:
     """Train on EXAMPLES examples whenever a line comes in, and print the seconds that it took."""
     os.sched_setaffinity(0, {core})
-    from digit_classifier.engine import startup
+    from digit_classifier.engine.system import startup
 
     startup.import_tensorflow()  # as train does
     import numpy as np
     import tensorflow as tf
     from contenders import NETWORKS
     from digit_classifier import model as models
-    from digit_classifier.engine import placement, steps
-    from digit_classifier.engine.cluster import Cluster
+    from digit_classifier.engine.distribute import placement
+    from digit_classifier.engine.run import steps
+    from digit_classifier.engine.distribute.cluster import Cluster
     from digit_classifier.engine.options import OptimizerOptions, PlacementOptions
 
     cluster = Cluster(tuple(workers), core) if workers else None

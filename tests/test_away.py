@@ -21,7 +21,7 @@ def test_the_lines_of_the_readme_predict_and_train_on(
     assert exported.name == "1"
     shutil.copytree(exported, tmp_path / "export" / "1")
     package = default_project.path / "src" / default_project.package
-    shutil.copy(package / "engine" / "restored.py", tmp_path)
+    shutil.copy(package / "engine" / "export" / "restored.py", tmp_path)
     found = ELSEWHERE.search(default_project.read("README.md"))
     assert found is not None
     script = tmp_path / "elsewhere.py"

@@ -50,7 +50,7 @@ class Template:
 def engine_fix(template: Template) -> None:
     """NumPy's numbers were an error in files of JSON."""
     edit(
-        template.package / "engine" / "files.py",
+        template.package / "engine" / "system" / "files.py",
         (
             "        if isinstance(part, dict):\n",
             '        if hasattr(part, "tolist"):\n            part = part.tolist()\n'
@@ -85,14 +85,14 @@ NEW_FLAG = {
             "continue_on_new_data: bool = False\n    log_seconds: float = 10.0",
         )
     ],
-    "engine/progress.py": [
+    "engine/run/progress.py": [
         ("now - self._logged >= _LOG_SECONDS", "now - self._logged >= self.log_seconds"),
         (
             "        self._calls = 0\n",
             "        self._calls = 0\n        self.log_seconds = _LOG_SECONDS\n",
         ),
     ],
-    "engine/training.py": [
+    "engine/run/trainer.py": [
         (
             "        save = loop.Action(",
             "        self.progress.log_seconds = self.options.log_seconds\n        save = loop.Action(",

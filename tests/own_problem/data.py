@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from .engine import random
-from .engine.batches import Batch
+from .engine.examples import Batch
 from .vocab import vocab
 
 _LARGEST_NOISE = 0.02

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import flags
-from .engine import command, startup
+from .engine import command
+from .engine.system import startup
 from .vocab import vocab
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ STEPS = 16
 def main(_: Sequence[str]) -> None:
     """Prepares a data set as the flags say, and prints the number of examples in each split."""
     startup.import_tensorflow()
-    from .engine import preparing
+    from .engine.data import preparing
 
     prepared = prepare(
         flags.DATA_DIR.value,
@@ -46,7 +47,8 @@ def prepare(
     """Prepares a data set; the same arguments give the same bytes."""
     import numpy as np
 
-    from .engine import dataset, preparing, splits
+    from .engine import dataset
+    from .engine.data import preparing, splits
 
     generator = np.random.default_rng(seed)
     frequency = generator.uniform(0.2, 0.8, [EXAMPLES, 1])

@@ -19,7 +19,8 @@ from absl import flags as absl_flags
 from absl.testing import flagsaver
 
 from {{ cookiecutter.__package_name }} import flags, prepare
-from {{ cookiecutter.__package_name }}.engine import command, dataset, startup
+from {{ cookiecutter.__package_name }}.engine import command, dataset
+from {{ cookiecutter.__package_name }}.engine.system import startup
 
 PACKAGE = flags.__package__
 ROOT = Path(__file__).parent.parent

@@ -105,7 +105,7 @@ def test_loss_of_training_and_error_of_validation_are_always_summarised(trained,
 
 
 def test_the_model_has_the_methods_that_the_engine_calls(prepared):
-    from {{ cookiecutter.__package_name }}.engine import protocols
+    from {{ cookiecutter.__package_name }}.engine.run import protocols
     from {{ cookiecutter.__package_name }}.model import Model
 
     asked = [name for name in vars(protocols.Model) if name[0] != "_"]
@@ -138,11 +138,11 @@ def copied(tmp_path):
 def test_what_was_edited_in_the_engine_is_told(copied):
     """Your own engine may be edited; then updates of the template have to be merged there."""
     engine, edits, (_, before) = copied
-    (engine / "loop.py").write_text("# ours now\n")
+    (engine / "run" / "loop.py").write_text("# ours now\n")
     (engine / "random.py").unlink()
     (engine / "ours.py").write_text("")
     status, lines = edits()
-    expected = {"edited: engine/loop.py", "deleted: engine/random.py", "added: engine/ours.py"}
+    expected = {"edited: engine/run/loop.py", "deleted: engine/random.py", "added: engine/ours.py"}
     assert status == 1
     assert expected <= lines
     assert lines - expected <= before

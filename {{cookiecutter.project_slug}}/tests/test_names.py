@@ -2,8 +2,9 @@ import json
 
 import tensorflow as tf
 
-from {{ cookiecutter.__package_name }}.engine import checkpoints, restored
+from {{ cookiecutter.__package_name }}.engine.export import restored
 from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
+from {{ cookiecutter.__package_name }}.engine.run import checkpoints
 from {{ cookiecutter.__package_name }}.model import Model
 from {{ cookiecutter.__package_name }}.vocab import vocab
 

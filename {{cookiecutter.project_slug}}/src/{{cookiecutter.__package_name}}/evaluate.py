@@ -8,21 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import flags
-from .engine import command, startup
+from .engine import command
 from .engine.errors import UserError
+from .engine.system import startup
 from .vocab import vocab
 
 if TYPE_CHECKING:
-    from .engine.mistakes import Mistakes
+    from .engine.report.mistakes import Mistakes
 
 
 def main(_: Sequence[str]) -> None:
     """Evaluates, writes figures, pictures and the report into the run, and prints the figures."""
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
     startup.import_tensorflow()
-    from .engine import batches, mistakes, placement, report, saver, steps, tables
+    from .engine import batches
     from .engine import dataset as datasets
-    from .engine.files import to_json, write_text
+    from .engine.distribute import placement
+    from .engine.examples import open_split
+    from .engine.report import mistakes, page, tables
+    from .engine.run import saver, steps
+    from .engine.system.files import to_json, write_text
     from .model import Model
 
     model_dir, split = flags.MODEL_DIR.value, flags.SPLIT.value
@@ -34,16 +39,16 @@ def main(_: Sequence[str]) -> None:
     with strategy.scope():
         model = Model.for_dataset(dataset)
         saver.restore_run(model_dir, model, best=flags.CHECKPOINT.value == "best")
-    examples = batches.open_split(dataset, split)
+    examples = open_split(dataset, split)
     figures = steps.make_evaluate(model, strategy)(
         batches.evaluation(examples, strategy, batch_size=batch_size)
     )
     step = int(model.optimizer.iterations.numpy())
     result = {"split": split, vocab.global_step: step, **figures}
-    write_text(report.evaluation_file(run, split), to_json(result, indent=2) + "\n")
+    write_text(page.evaluation_file(run, split), to_json(result, indent=2) + "\n")
     worst = mistakes.worst(model, examples, batch_size=batch_size)
     _write_pictures(run, split, step, result, worst, dataset.classes)
-    report.write(run, dataset.classes)
+    page.write(run, dataset.classes)
     if by_class := tables.of_classes(result, dataset.classes):
         command.print_line(f"{by_class}\n")
     command.print_line(tables.of_runs({model_dir: result, **others}) + "\n")
@@ -52,9 +57,9 @@ def main(_: Sequence[str]) -> None:
 
 def _evaluated(run: Path, split: str) -> dict[str, Any]:
     """Returns what was written when another run was evaluated."""
-    from .engine import report
+    from .engine.report import page
 
-    path = report.evaluation_file(run, split)
+    path = page.evaluation_file(run, split)
     try:
         figures: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -74,8 +79,9 @@ def _write_pictures(
     classes: Sequence[str],
 ) -> None:
     """Writes the confusion matrix and the worst mistakes, as files and for TensorBoard."""
-    from .engine import plots, report, summaries
-    from .engine.files import write
+    from .engine import summaries
+    from .engine.report import page, plots
+    from .engine.system.files import write
 
     drawn = {}
     if vocab.confusion in figures:
@@ -85,7 +91,7 @@ def _write_pictures(
         drawn[vocab.mistakes] = plots.pictures(x, worst.titles(classes))
     pictures = {name: plots.to_png(figure) for name, figure in drawn.items()}
     for name in (vocab.confusion, vocab.mistakes):
-        path = report.picture_file(run, name, split)
+        path = page.picture_file(run, name, split)
         if name in pictures:
             write(path, pictures[name])
         else:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import flags
-from .engine import command, startup
+from .engine import command
+from .engine.system import startup
 from .vocab import vocab
 
 _SAMPLE = 64
@@ -14,8 +15,13 @@ def main(_: Sequence[str]) -> None:
     """Writes ``<model_dir>/export/<n>`` and prints its path."""
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
     startup.import_tensorflow()
-    from .engine import batches, exporting, options, placement, records, saver
     from .engine import dataset as datasets
+    from .engine import options
+    from .engine.data import records
+    from .engine.distribute import placement
+    from .engine.examples import open_split
+    from .engine.export import saved_model
+    from .engine.run import saver
     from .train import make_model
 
     model_dir = flags.MODEL_DIR.value
@@ -23,7 +29,7 @@ def main(_: Sequence[str]) -> None:
     dataset = datasets.load(flags.DATA_DIR.value)
     # However many devices it was trained on, an export is for one: its graph names no device.
     placement.strategy(options.PlacementOptions(devices="cpu", precision=flags.PRECISION.value))
-    train_split = batches.open_split(dataset, "train", limit=flags.LIMIT_EXAMPLES.value)
+    train_split = open_split(dataset, "train", limit=flags.LIMIT_EXAMPLES.value)
     model = make_model(dataset, flags.train_steps(train_split.examples))
     saver.restore_run(
         model_dir,
@@ -32,9 +38,9 @@ def main(_: Sequence[str]) -> None:
         averages=flags.AVERAGES.value,
         optimizer=True,
     )
-    sample = batches.open_split(dataset, "validation", limit=_SAMPLE)
-    written = exporting.write(
-        Path(model_dir) / exporting.FOLDER,
+    sample = open_split(dataset, "validation", limit=_SAMPLE)
+    written = saved_model.write(
+        Path(model_dir) / saved_model.FOLDER,
         model,
         records.specs(dataset.features),
         sample=sample.fetch(range(sample.examples))[vocab.x],

@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any, TextIO
 from absl import logging
 
 from . import flags
-from .engine import command, startup
+from .engine import command
 from .engine.errors import UserError
+from .engine.system import startup
 from .vocab import per_variable, vocab
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from .engine.inputs import Inputs
+    from .engine.examples import Inputs
 
 Inference = Callable[..., Mapping[str, Any]]
 """Called with the model's inputs by name, batches; returns ``{"inference": [batch, ...]}``."""
@@ -37,7 +38,7 @@ def main(_: Sequence[str]) -> None:
     startup.import_tensorflow()
     from tqdm import tqdm
 
-    from .engine.files import replacing
+    from .engine.system.files import replacing
     from .inputs import open_inputs
 
     if flags.EXPORT_DIR.value is None:
@@ -79,14 +80,17 @@ def _from_run() -> tuple[Inference, dict[str, Any], list[str]]:
     import tensorflow as tf
 
     from .engine import dataset as datasets
-    from .engine import exporting, placement, records, saver
+    from .engine.data import records
+    from .engine.distribute import placement
+    from .engine.export import saved_model
+    from .engine.run import saver
     from .model import Model
 
     placement.strategy(flags.placement_options())  # one device predicts, the first of those chosen
     dataset = datasets.load(flags.DATA_DIR.value)
     model = Model.for_dataset(dataset)
     saver.restore_run(flags.MODEL_DIR.value, model, best=flags.CHECKPOINT.value == "best")
-    spec = exporting.signature(records.specs(dataset.features))[0]
+    spec = saved_model.signature(records.specs(dataset.features))[0]
 
     @tf.function
     def predict(**arrays: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -94,14 +98,15 @@ def _from_run() -> tuple[Inference, dict[str, Any], list[str]]:
         return {vocab.inference: model.inference(x)}
 
     specs = {spec.name: spec for spec in tf.nest.flatten(spec)}
-    return predict.get_concrete_function(**specs), exporting.describe(specs), dataset.classes
+    return predict.get_concrete_function(**specs), saved_model.describe(specs), dataset.classes
 
 
 def _from_export(export: str) -> tuple[Inference, dict[str, Any], list[str]]:
-    from .engine import exporting, placement
+    from .engine.distribute import placement
+    from .engine.export import saved_model
 
     placement.strategy(flags.placement_options())
-    inference, signature = exporting.load(export)
+    inference, signature = saved_model.load(export)
     return inference, signature["inputs"], signature["classes"]
 
 
@@ -156,7 +161,7 @@ def _writer(
     text: TextIO, classes: Sequence[str], *, as_table: bool
 ) -> Callable[[str, np.ndarray], None]:
     """Returns what writes one prediction: its input's name, label and probabilities, or its value."""
-    from .engine.files import to_json
+    from .engine.system.files import to_json
 
     table = csv.writer(text, lineterminator="\n")
     if as_table:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from absl import logging
 
 from . import flags, task_flags
-from .engine import command, startup
+from .engine import command
+from .engine.system import startup
 
 if TYPE_CHECKING:
     from .engine.dataset import Dataset
@@ -37,12 +38,15 @@ def main(_: Sequence[str]) -> int:
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
     startup.import_tensorflow()
     from . import data
-    from .engine import batches, cluster, placement, summaries, training
     from .engine import dataset as datasets
-    from .engine.lock import lock_folder
-    from .engine.manifest import Manifest
-    from .engine.peers import Peers
-    from .engine.warm_start import warm_start
+    from .engine import summaries
+    from .engine.distribute import cluster, placement
+    from .engine.distribute.peers import Peers
+    from .engine.examples import open_split
+    from .engine.run.manifest import Manifest
+    from .engine.run.trainer import STOPPED, Trainer
+    from .engine.run.warm_start import warm_start
+    from .engine.system.lock import lock_folder
 
     model_dir = flags.MODEL_DIR.value
     workers = cluster.find(flags.CLUSTER.value)
@@ -54,7 +58,7 @@ def main(_: Sequence[str]) -> int:
         peers.agree(command.flag_lines(flag for flag in flags.TRAIN if flag is not flags.DATA_DIR))
         strategy = placement.strategy(flags.placement_options(), workers)
         in_memory_bytes = flags.IN_MEMORY_MB.value * 2**20
-        train_split = batches.open_split(
+        train_split = open_split(
             dataset,
             "train",
             limit=flags.LIMIT_EXAMPLES.value,
@@ -63,14 +67,12 @@ def main(_: Sequence[str]) -> int:
         train_steps = flags.train_steps(train_split.examples)
         with strategy.scope():
             model = make_model(dataset, train_steps)
-        trainer = training.Trainer(
+        trainer = Trainer(
             model,
             strategy=strategy,
             dataset=dataset,
             train_split=train_split,
-            validation_split=batches.open_split(
-                dataset, "validation", in_memory_bytes=in_memory_bytes
-            ),
+            validation_split=open_split(dataset, "validation", in_memory_bytes=in_memory_bytes),
             model_dir=model_dir,
             batch_size=flags.BATCH_SIZE.value,
             seed=flags.SEED.value,
@@ -117,7 +119,7 @@ def main(_: Sequence[str]) -> int:
             manifest.finish(outcome.global_step, result)
         if peers.is_chief:
             command.print_result(result)
-    return training.STOPPED if stopped else 0
+    return STOPPED if stopped else 0
 
 
 if __name__ == "__main__":

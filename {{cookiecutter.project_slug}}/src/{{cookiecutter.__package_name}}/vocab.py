@@ -94,7 +94,7 @@ class Vocabulary(NamedTuple):
     """Everything in an export that training changes, by the keys of a checkpoint."""
 
     state: str = "state"
-    """What a run knows beside its variables; see ``engine/state.py``."""
+    """What a run knows beside its variables; see ``engine/run/state.py``."""
 
     examples_per_second: str = "examples_per_second"
     """Training throughput over all replicas."""

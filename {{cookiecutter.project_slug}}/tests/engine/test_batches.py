@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from {{ cookiecutter.__package_name }}.engine import batches, dataset, random, records
+from {{ cookiecutter.__package_name }}.engine import batches, dataset, random
+from {{ cookiecutter.__package_name }}.engine.data import records
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
+from {{ cookiecutter.__package_name }}.engine.examples import open_split
 
 ONE_DEVICE = tf.distribute.get_strategy()
 
@@ -106,7 +108,7 @@ def images(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def split(images):
-    return batches.open_split(images, "train")
+    return open_split(images, "train")
 
 
 @pytest.fixture(scope="module")
@@ -220,10 +222,12 @@ def test_real_strategies_read_the_same_batches(images, run_python):
     script = f"""
 import hashlib, sys
 import tensorflow as tf
-from {batches.__package__} import batches, dataset, options, placement, random
+from {batches.__package__} import batches, dataset, options, random
+from {batches.__package__}.distribute import placement
+from {batches.__package__}.examples import open_split
 {inspect.getsource(augment)}
 strategy = placement.strategy(options.PlacementOptions(devices=sys.argv[1]))
-split = batches.open_split(dataset.load(sys.argv[2]), "train")
+split = open_split(dataset.load(sys.argv[2]), "train")
 iterator = iter(batches.training(split, strategy, batch_size=32, seed=5, augment=augment))
 for _ in range(501):
     parts = dict((k, strategy.experimental_local_results(v)) for k, v in next(iterator).items())
@@ -232,7 +236,7 @@ for _ in range(501):
         digest.update(b"".join(part.numpy().tobytes() for part in parts[key]))
     print(digest.hexdigest())
 """
-    split = batches.open_split(images, "train")
+    split = open_split(images, "train")
     expected = fingerprints(training(split, ONE_DEVICE, 501, augment=augment))
     for devices in ("cpu", "cpu:2", "cpu:4"):
         done = run_python("-c", script, devices, str(images.folder))
@@ -256,7 +260,7 @@ def test_a_step_far_away_has_the_batch_that_the_order_says(split, whole):
 
 
 def test_batches_from_disk_are_those_from_memory(images, split):
-    from_disk = batches.open_split(images, "train", in_memory_bytes=0)
+    from_disk = open_split(images, "train", in_memory_bytes=0)
     expected = fingerprints(training(split, ONE_DEVICE, 50, augment=augment))
     assert fingerprints(training(from_disk, ONE_DEVICE, 50, augment=augment)) == expected
     assert fingerprints(training(from_disk, READERS[1], 50, augment=augment)) == expected
@@ -272,9 +276,9 @@ def test_a_split_is_kept_in_memory_exactly_when_it_fits(images, monkeypatch):
         return original(self, indices)
 
     monkeypatch.setattr(records.Reader, "read", counted)
-    batches.open_split(images, "train", in_memory_bytes=needed - 1)
+    open_split(images, "train", in_memory_bytes=needed - 1)
     assert reads == []
-    kept = batches.open_split(images, "train", in_memory_bytes=needed)
+    kept = open_split(images, "train", in_memory_bytes=needed)
     assert sum(reads) == 1257
     assert kept.in_memory
     kept.fetch(tf.constant([3, 4], tf.int64))
@@ -282,7 +286,7 @@ def test_a_split_is_kept_in_memory_exactly_when_it_fits(images, monkeypatch):
 
 
 def test_slow_input_is_answered_with_the_flag_that_helps(images, split):
-    on_disk = batches.open_split(images, "train", in_memory_bytes=0)
+    on_disk = open_split(images, "train", in_memory_bytes=0)
     assert not on_disk.in_memory
     assert "--in_memory_mb=1 " in batches.advice(on_disk, augmented=True)
     assert "--noaugment" in batches.advice(split, augmented=True)
@@ -304,12 +308,12 @@ def test_large_batches_are_fetched_one_at_a_time(images, split):
 
 
 def test_a_limit_takes_the_first_examples_only(images, whole):
-    limited = batches.open_split(images, "train", limit=24)
+    limited = open_split(images, "train", limit=24)
     assert limited.examples == 24
     batch = joined(training(limited, ONE_DEVICE, 3, batch_size=8))
     first = sorted(image.tobytes() for image in whole[0][:24])
     assert sorted(image.tobytes() for image in batch["x"]) == first
-    assert batches.open_split(images, "train", limit=10**9).examples == 1257
+    assert open_split(images, "train", limit=10**9).examples == 1257
 
 
 def evaluation(split, strategy, batch_size):
@@ -354,7 +358,7 @@ def test_a_corrupt_record_met_in_training_is_named(images, tmp_path):
     contents = bytearray(shard.read_bytes())
     contents[len(contents) // 2] ^= 255
     shard.write_bytes(contents)
-    damaged = batches.open_split(dataset.load(folder), "train", in_memory_bytes=0)
+    damaged = open_split(dataset.load(folder), "train", in_memory_bytes=0)
     with pytest.raises(tf.errors.OpError, match=rf"UserError: {shard}: record \d+ is corrupt"):
         training(damaged, ONE_DEVICE, 40)
 
@@ -381,7 +385,7 @@ def test_columns_come_as_a_dictionary_of_their_own(tmp_path):
     )
     loaded = dataset.load(tmp_path)
     for in_memory_bytes in (0, 2**20):
-        split = batches.open_split(loaded, "train", in_memory_bytes=in_memory_bytes)
+        split = open_split(loaded, "train", in_memory_bytes=in_memory_bytes)
         batch = next(iter(batches.training(split, ONE_DEVICE, batch_size=9, seed=5)))
         assert set(batch) == {"x", "y"}
         assert sorted(batch["y"].numpy()) == list(range(9))

@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from {{ cookiecutter.__package_name }}.engine import checkpoints
+from {{ cookiecutter.__package_name }}.engine.run import checkpoints
 from {{ cookiecutter.__package_name }}.model import Model
 
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from {{ cookiecutter.__package_name }}.engine import cluster
+from {{ cookiecutter.__package_name }}.engine.distribute import cluster
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 
 TWO = {"worker": ["first:2222", "second:2222"]}

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from {{ cookiecutter.__package_name }}.engine import dataset, records
+from {{ cookiecutter.__package_name }}.engine import dataset
+from {{ cookiecutter.__package_name }}.engine.data import records
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 
 FEATURES = {"x": dataset.Feature("float32", (2, 3)), "y": dataset.Feature("int64", ())}

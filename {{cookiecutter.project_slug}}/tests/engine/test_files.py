@@ -3,7 +3,7 @@ import json
 import pytest
 
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
-from {{ cookiecutter.__package_name }}.engine.files import to_json, write_text
+from {{ cookiecutter.__package_name }}.engine.system.files import to_json, write_text
 
 
 def test_a_text_replaces_the_one_before_and_leaves_nothing_beside_it(tmp_path):

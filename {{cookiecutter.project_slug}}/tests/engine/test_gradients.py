@@ -277,7 +277,8 @@ def test_layers_draw_by_the_step_taken():
 TWO_REPLICAS = f"""
 import json
 import keras, numpy as np, tensorflow as tf
-from {gradients.__package__} import gradients, optimizers, options, placement
+from {gradients.__package__} import gradients, optimizers, options
+from {gradients.__package__}.distribute import placement
 
 strategy = placement.strategy(options.PlacementOptions(devices="cpu:2"))
 x = np.array({X.tolist()}, np.float32)

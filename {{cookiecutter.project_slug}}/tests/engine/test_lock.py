@@ -1,7 +1,7 @@
 import pytest
 
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
-from {{ cookiecutter.__package_name }}.engine.lock import lock_folder
+from {{ cookiecutter.__package_name }}.engine.system.lock import lock_folder
 
 
 def test_a_folder_in_which_another_process_trains_is_refused(tmp_path):

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from {{ cookiecutter.__package_name }}.engine import loop
+from {{ cookiecutter.__package_name }}.engine.run import loop
 
 
 def recorded(first, last, steps_per_loop, actions, **options):

@@ -4,8 +4,8 @@ import sys
 
 import tensorflow as tf
 
-from {{ cookiecutter.__package_name }}.engine.manifest import Manifest
-from {{ cookiecutter.__package_name }}.engine.state import DataPosition
+from {{ cookiecutter.__package_name }}.engine.run.manifest import Manifest
+from {{ cookiecutter.__package_name }}.engine.run.state import DataPosition
 
 DATA = DataPosition(fingerprint="f00", examples=100, batch_size=10, seed=3)
 

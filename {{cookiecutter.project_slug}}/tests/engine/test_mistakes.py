@@ -1,8 +1,8 @@
 import numpy as np
 import tensorflow as tf
 
-from {{ cookiecutter.__package_name }}.engine import mistakes
-from {{ cookiecutter.__package_name }}.engine.batches import Split
+from {{ cookiecutter.__package_name }}.engine.examples import Examples
+from {{ cookiecutter.__package_name }}.engine.report import mistakes
 
 
 class Classifier:
@@ -32,7 +32,7 @@ def split(**columns):
     def fetch(numbers):
         return {name: tf.gather(column, numbers) for name, column in tensors.items()}
 
-    return Split(examples, fetch, example_bytes=8, in_memory=True)
+    return Examples(examples, fetch, example_bytes=8, in_memory=True)
 
 
 def test_the_worst_mistakes_of_a_classifier_are_wrong_and_in_order():

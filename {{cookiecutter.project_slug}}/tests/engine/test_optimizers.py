@@ -6,11 +6,7 @@ import pytest
 import tensorflow as tf
 
 from {{ cookiecutter.__package_name }}.engine import optimizers
-from {{ cookiecutter.__package_name }}.engine.options import (
-    OPTIMIZERS,
-    SCHEDULES,
-    OptimizerOptions,
-)
+from {{ cookiecutter.__package_name }}.engine.options import OPTIMIZERS, SCHEDULES, OptimizerOptions
 
 
 def rates(**options):

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from {{ cookiecutter.__package_name }}.engine import peers
-from {{ cookiecutter.__package_name }}.engine.cluster import Cluster
+from {{ cookiecutter.__package_name }}.engine.distribute import peers
+from {{ cookiecutter.__package_name }}.engine.distribute.cluster import Cluster
+from {{ cookiecutter.__package_name }}.engine import errors
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 
 
@@ -68,7 +69,8 @@ def test_only_the_first_is_the_chief(workers):
 # What one worker says and does when it is a process; no TensorFlow, so that it starts at once.
 WORKER = """
 import json, sys, time
-from PACKAGE import cluster, errors, peers
+from PACKAGE import errors
+from PACKAGE.distribute import cluster, peers
 
 index, workers, timeout, todo = json.loads(sys.argv[1])
 try:
@@ -77,7 +79,7 @@ try:
         exec(todo)
 except errors.UserError as error:
     sys.exit("error: " + str(error))
-""".replace("PACKAGE", peers.__package__)
+""".replace("PACKAGE", errors.__package__)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from {{ cookiecutter.__package_name }}.engine import placement
+from {{ cookiecutter.__package_name }}.engine.distribute import placement
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.options import PlacementOptions
 

@@ -1,4 +1,4 @@
-from {{ cookiecutter.__package_name }}.engine.profiling import Profiler
+from {{ cookiecutter.__package_name }}.engine.run.profiling import Profiler
 
 
 def traces(folder):

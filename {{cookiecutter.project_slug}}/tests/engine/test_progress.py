@@ -2,8 +2,8 @@ import io
 
 import pytest
 
-from {{ cookiecutter.__package_name }}.engine import progress
-from {{ cookiecutter.__package_name }}.engine.progress import Progress
+from {{ cookiecutter.__package_name }}.engine.run import progress
+from {{ cookiecutter.__package_name }}.engine.run.progress import Progress
 
 
 class Terminal(io.StringIO):

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from {{ cookiecutter.__package_name }}.engine import dataset, records, tfrecord
+from {{ cookiecutter.__package_name }}.engine import dataset
+from {{ cookiecutter.__package_name }}.engine.data import records, tfrecord
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 
 FEATURES = {"x": dataset.Feature("uint8", (2, 3)), "y": dataset.Feature("int64", ())}

@@ -8,7 +8,8 @@ import filelock
 import numpy as np
 import pytest
 
-from {{ cookiecutter.__package_name }}.engine import dataset, records, replacing
+from {{ cookiecutter.__package_name }}.engine import dataset
+from {{ cookiecutter.__package_name }}.engine.data import records, replacing
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 
 FEATURES = {"y": dataset.Feature("int64", ())}

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from {{ cookiecutter.__package_name }}.engine import report
+from {{ cookiecutter.__package_name }}.engine.report import page
 from {{ cookiecutter.__package_name }}.engine.summaries import Writer
 
 
@@ -45,25 +45,25 @@ def run(tmp_path):
 
 
 def test_the_report_holds_figures_curves_mistakes_flags_and_manifest(run):
-    page = Page()
-    page.feed(report.write(run, []).read_text())
-    assert page.headings == [
+    parser = Page()
+    parser.feed(page.write(run, []).read_text())
+    assert parser.headings == [
         *("<b>run", "Figures", "Split test", "mistakes", "Curves", "Flags", "Manifest")
     ]
 
 
 def test_the_report_fetches_nothing_from_elsewhere(run):
-    text = report.write(run, []).read_text()
-    page = Page()
-    page.feed(text)
-    assert page.fetched
-    assert [value for value in page.fetched if not value.startswith(("data:", "#"))] == []
+    text = page.write(run, []).read_text()
+    parser = Page()
+    parser.feed(text)
+    assert parser.fetched
+    assert [value for value in parser.fetched if not value.startswith(("data:", "#"))] == []
     assert not re.search(r"@import|url\((?!#)", text)
     assert "<script>" not in text
 
 
 def test_a_run_that_was_not_evaluated_has_a_report_all_the_same(tmp_path):
     (tmp_path / "run").mkdir()
-    page = Page()
-    page.feed(report.write(tmp_path / "run", []).read_text())
-    assert page.headings == ["run"]
+    parser = Page()
+    parser.feed(page.write(tmp_path / "run", []).read_text())
+    assert parser.headings == ["run"]

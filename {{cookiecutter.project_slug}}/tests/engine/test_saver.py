@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from {{ cookiecutter.__package_name }}.engine import checkpoints, saver
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
-from {{ cookiecutter.__package_name }}.engine.state import DataPosition, State
+from {{ cookiecutter.__package_name }}.engine.run import checkpoints, saver
+from {{ cookiecutter.__package_name }}.engine.run.state import DataPosition, State
 from {{ cookiecutter.__package_name }}.model import Model
 
 DATA = DataPosition(fingerprint="f00", examples=100, batch_size=10, seed=3)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from {{ cookiecutter.__package_name }}.engine import splits
+from {{ cookiecutter.__package_name }}.engine.data import splits
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from {{ cookiecutter.__package_name }}.engine import startup
+from {{ cookiecutter.__package_name }}.engine.system import startup
 
 POOL = "TF_CPU_ALLOCATOR_USE_BFC"
 # Prints how many pages the system had to provide for 30 large products, each in memory that the one before freed.
@@ -42,7 +42,7 @@ before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, most))
 from {startup.__name__} import import_tensorflow
 import_tensorflow()
-from {startup.__package__} import records
+from {startup.__package__.rpartition('.')[0]}.data import records
 print(most, resource.getrlimit(resource.RLIMIT_NOFILE)[0], records._most_open())
 """
 

@@ -1,6 +1,6 @@
 import math
 
-from {{ cookiecutter.__package_name }}.engine.state import DataPosition, State
+from {{ cookiecutter.__package_name }}.engine.run.state import DataPosition, State
 
 DATA = DataPosition(fingerprint="f00", examples=100, batch_size=10, seed=3)
 

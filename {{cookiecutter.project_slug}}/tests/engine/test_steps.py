@@ -6,16 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from {{ cookiecutter.__package_name }}.engine import (
-    batches,
-    dataset,
-    gradients,
-    optimizers,
-    random,
-    records,
-    steps,
-)
+from {{ cookiecutter.__package_name }}.engine import batches, dataset, gradients, optimizers, random
+from {{ cookiecutter.__package_name }}.engine.data import records
+from {{ cookiecutter.__package_name }}.engine.examples import open_split
 from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
+from {{ cookiecutter.__package_name }}.engine.run import steps
 from {{ cookiecutter.__package_name }}.vocab import vocab
 
 ONE_DEVICE = tf.distribute.get_strategy()
@@ -46,7 +41,7 @@ def split(tmp_path_factory):
         statistics={},
         splits=dict.fromkeys(("train", "validation", "test"), written),
     )
-    return batches.open_split(dataset.load(folder), "train")
+    return open_split(dataset.load(folder), "train")
 
 
 class Plain:

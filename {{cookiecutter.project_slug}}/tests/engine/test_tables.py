@@ -1,4 +1,4 @@
-from {{ cookiecutter.__package_name }}.engine import tables
+from {{ cookiecutter.__package_name }}.engine.report import tables
 
 FIGURES = {
     "split": "test",

@@ -11,10 +11,13 @@ import tensorflow as tf
 from tensorflow.core.framework import graph_pb2
 
 from {{ cookiecutter.__package_name }} import data
-from {{ cookiecutter.__package_name }}.engine import batches, optimizers, steps, training
+from {{ cookiecutter.__package_name }}.engine import batches, optimizers
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
+from {{ cookiecutter.__package_name }}.engine.examples import open_split
 from {{ cookiecutter.__package_name }}.engine.options import LoopOptions, OptimizerOptions
-from {{ cookiecutter.__package_name }}.engine.saver import restore_run
+from {{ cookiecutter.__package_name }}.engine.run import steps
+from {{ cookiecutter.__package_name }}.engine.run.saver import restore_run
+from {{ cookiecutter.__package_name }}.engine.run.trainer import Trainer
 from {{ cookiecutter.__package_name }}.model import Model
 from {{ cookiecutter.__package_name }}.vocab import vocab
 
@@ -49,12 +52,12 @@ def trainer(prepared):
 
     def make(folder, *, optimizer=OPTIMIZER, batch_size=64, model=None, **loop):
         model = model or Model.for_dataset(prepared, dropout_rate=0.3, optimizer=optimizer, seed=0)
-        return training.Trainer(
+        return Trainer(
             model,
             strategy=tf.distribute.get_strategy(),
             dataset=prepared,
-            train_split=batches.open_split(prepared, "train"),
-            validation_split=batches.open_split(prepared, "validation"),
+            train_split=open_split(prepared, "train"),
+            validation_split=open_split(prepared, "validation"),
             model_dir=str(folder),
             batch_size=batch_size,
             seed=0,
@@ -161,7 +164,7 @@ def test_the_training_error_is_that_of_as_many_examples_as_validation_has(
     model = Model.for_dataset(prepared)
     for variable in model.network.variables:
         variable.assign(checkpoint(trained, STEPS)[f"inference/{variable.path}"])
-    split = batches.open_split(prepared, "train", limit=prepared.splits["validation"].examples)
+    split = open_split(prepared, "train", limit=prepared.splits["validation"].examples)
     batch = split.fetch(tf.range(split.examples))
     totals = model.totals(batch["x"], batch["y"], tf.ones([split.examples]))
     figures = model.figures({name: total.numpy() for name, total in totals.items()})
@@ -266,7 +269,7 @@ def test_averages_are_what_is_evaluated_and_restored(trainer, prepared, checkpoi
             expected = saved[f"{name}/{variable.path}"]
             assert variable.numpy().tobytes() == expected.tobytes()
         evaluate = steps.make_evaluate(model, tf.distribute.get_strategy())
-        split = batches.open_split(prepared, "validation")
+        split = open_split(prepared, "validation")
         judged[name] = evaluate(
             batches.evaluation(split, tf.distribute.get_strategy(), batch_size=64)
         )

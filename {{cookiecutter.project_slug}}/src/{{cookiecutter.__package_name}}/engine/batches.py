@@ -5,12 +5,8 @@ permutation of the split that is drawn anew from (seed, ``g // n``) for each pas
 computed one index at a time, so that nothing is shuffled in a buffer, saved in a checkpoint or replayed on a
 resume: the first batch of step 1,000,000 costs what the first of step 0 costs. Every example is seen exactly
 once in a pass. A replica computes and reads its own positions only.
-
-A split that fits is decoded once and kept in memory; of a larger one, the examples of each batch are read
-from the shards at their offsets. Both give the same batches.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -18,71 +14,18 @@ from typing import Any
 import tensorflow as tf
 
 from ..vocab import vocab
-from . import records
-from .dataset import Dataset, by_column
 from .errors import UserError
-from .options import DEFAULT_IN_MEMORY_MB
+from .examples import Batch, Examples
 
-Batch = dict[str, Any]
-"""Tensors by name; ``x`` may be a dictionary of tensors by column."""
 Augment = Callable[[Batch, int, tf.Tensor, tf.Tensor], Batch]
 
-IN_MEMORY_BYTES = DEFAULT_IN_MEMORY_MB * 2**20
 _SHUFFLE_ROUNDS = 4  # of the block cipher behind the permutation; TensorFlow's default
-_CHUNK = 1_024  # examples decoded at once when a split is loaded
 # Batches fetched at once: as many as this, if they are small. A call costs what some hundred examples cost.
 _MOST_TOGETHER, _BYTES_TOGETHER = 16, 2**20
 
 
-@dataclasses.dataclass(frozen=True)
-class Split:
-    """One split's examples, to be had by their numbers."""
-
-    examples: int
-    fetch: Callable[[tf.Tensor], Batch]
-    """From ``[n] int64`` numbers to those examples, ``[n, ...]`` each: ``x``, by column if it has any, and ``y``."""
-
-    example_bytes: int
-    """Size of one of them, decoded."""
-
-    in_memory: bool
-    """Whether memory holds them; otherwise each batch reads its own."""
-
-
-def open_split(
-    dataset: Dataset, name: str, *, limit: int | None = None, in_memory_bytes: int = IN_MEMORY_BYTES
-) -> Split:
-    """Opens the split ``name``, in memory if it needs at most ``in_memory_bytes`` when decoded.
-
-    Args:
-        dataset: as ``dataset.load`` returns it.
-        name: ``train``, ``validation`` or ``test``.
-        limit: take only this many of its first examples; shards hold them in random order.
-        in_memory_bytes: see above.
-    """
-    examples = min(dataset.splits[name].examples, limit or dataset.splits[name].examples)
-    reader = records.Reader(dataset.folder, name, dataset.splits[name])
-
-    def read(numbers: tf.Tensor) -> dict[str, tf.Tensor]:
-        serialized = tf.numpy_function(reader.read, [numbers], tf.string, stateful=False)
-        return records.parse(tf.ensure_shape(serialized, [None]), dataset.features)
-
-    size = dataset.example_bytes
-    if examples * size > in_memory_bytes:
-        return Split(examples, lambda numbers: by_column(read(numbers)), size, in_memory=False)
-    numbers = tf.data.Dataset.range(examples).batch(_CHUNK)
-    chunks = list(numbers.map(read, num_parallel_calls=tf.data.AUTOTUNE))
-    with tf.device("CPU:0"):  # else it takes memory of the first GPU
-        table = {key: tf.concat([chunk[key] for chunk in chunks], axis=0) for key in chunks[0]}
-
-    def gather(numbers: tf.Tensor) -> Batch:
-        return by_column({key: tf.gather(values, numbers) for key, values in table.items()})
-
-    return Split(examples, gather, size, in_memory=True)
-
-
 def training(
-    split: Split,
+    split: Examples,
     strategy: tf.distribute.Strategy,
     *,
     batch_size: int,
@@ -180,14 +123,16 @@ def shuffled(places: tf.Tensor, examples: int, seed: int) -> tf.Tensor:
     )
 
 
-def first_examples(split: Split, *, seed: int, augment: Augment | None, count: int = 16) -> Batch:
+def first_examples(
+    split: Examples, *, seed: int, augment: Augment | None, count: int = 16
+) -> Batch:
     """Returns the first ``count`` examples of step 0 as the model gets them."""
     zero = tf.constant(0, tf.int64)
     batch = split.fetch(shuffled(tf.range(count, dtype=tf.int64), split.examples, seed))
     return augment(batch, seed, zero, zero) if augment else batch
 
 
-def evaluation(split: Split, strategy: tf.distribute.Strategy, *, batch_size: int) -> Any:
+def evaluation(split: Examples, strategy: tf.distribute.Strategy, *, batch_size: int) -> Any:
     """Returns the split in order, once, as a distributed dataset.
 
     The last batch is filled up with copies of the last example whose ``weight`` is 0, so that every batch
@@ -214,7 +159,7 @@ def evaluation(split: Split, strategy: tf.distribute.Strategy, *, batch_size: in
     return strategy.distribute_datasets_from_function(pipeline)
 
 
-def advice(split: Split, *, augmented: bool) -> str:
+def advice(split: Examples, *, augmented: bool) -> str:
     """Says which flag to turn when training waits for its batches."""
     if not split.in_memory:
         needed = split.examples * split.example_bytes

@@ -11,7 +11,7 @@ from typing import Any
 from absl import app, flags, logging
 
 from .errors import UserError
-from .files import to_json, write_text
+from .system.files import to_json, write_text
 
 FLAGS_FILE = "flags.txt"
 _INTERRUPTED = 128 + 2  # by SIGINT, outside of the training loop: nothing was begun

@@ -19,8 +19,8 @@ from tensorboard.plugins.image.metadata import create_summary_metadata as of_ima
 from tensorboard.util.tensor_util import make_tensor_proto
 
 from ..vocab import vocab
-from . import events
 from .errors import UserError
+from .report import events
 
 _SAMPLES = 16
 _BUCKETS = 30  # of a histogram, as many as tf.summary has

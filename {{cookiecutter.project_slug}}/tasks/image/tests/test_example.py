@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, confusion_matrix, log_loss
 
-from {{ cookiecutter.__package_name }}.engine import records
+from {{ cookiecutter.__package_name }}.engine.data import records
 
 
 def result(done):

@@ -10,14 +10,11 @@ import pytest
 import tensorflow as tf
 
 from {{ cookiecutter.__package_name }} import data, flags
-from {{ cookiecutter.__package_name }}.engine import (
-    batches,
-    exporting,
-    restored,
-    saver,
-    steps,
-)
+from {{ cookiecutter.__package_name }}.engine import batches
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
+from {{ cookiecutter.__package_name }}.engine.examples import open_split
+from {{ cookiecutter.__package_name }}.engine.export import restored, saved_model
+from {{ cookiecutter.__package_name }}.engine.run import saver, steps
 from {{ cookiecutter.__package_name }}.model import Model
 from {{ cookiecutter.__package_name }}.vocab import vocab
 
@@ -55,7 +52,7 @@ def exported(runs, run_command):
 @pytest.fixture(scope="module")
 def validation(prepared):
     """All of the validation split."""
-    split = batches.open_split(prepared, "validation")
+    split = open_split(prepared, "validation")
     return {k: v.numpy() for k, v in split.fetch(tf.range(split.examples)).items()}
 
 
@@ -66,7 +63,7 @@ def away(exported, validation, prepared, run_python, tmp_path_factory):
     shutil.copy(restored.__file__, folder)
     strategy = tf.distribute.get_strategy()
     training = batches.training(
-        batches.open_split(prepared, "train"),
+        open_split(prepared, "train"),
         strategy,
         batch_size=32,
         seed=0,
@@ -231,8 +228,8 @@ BATCH = {vocab.x: tf.TensorSpec([None], tf.float32)}
 
 def test_an_export_that_predicts_something_else_is_deleted(tmp_path):
     with pytest.raises(UserError, match=r"the export's inference differs by .* it was deleted"):
-        exporting.write(tmp_path, Restless(), BATCH, sample=tf.zeros([3]), classes=[], about={})
-    assert exporting.numbers(tmp_path) == []
+        saved_model.write(tmp_path, Restless(), BATCH, sample=tf.zeros([3]), classes=[], about={})
+    assert saved_model.numbers(tmp_path) == []
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
@@ -241,4 +238,4 @@ def test_two_exports_do_not_get_in_each_others_way(tmp_path):
         filelock.FileLock(tmp_path / ".lock"),
         pytest.raises(UserError, match="another export is being written"),
     ):
-        exporting.write(tmp_path, Restless(), BATCH, sample=tf.zeros([3]), classes=[], about={})
+        saved_model.write(tmp_path, Restless(), BATCH, sample=tf.zeros([3]), classes=[], about={})

@@ -14,8 +14,9 @@ from sklearn.metrics import (
     precision_recall_fscore_support,
 )
 
-from {{ cookiecutter.__package_name }}.engine import batches, checkpoints, saver
-from {{ cookiecutter.__package_name }}.engine.state import DataPosition, State
+from {{ cookiecutter.__package_name }}.engine.examples import open_split
+from {{ cookiecutter.__package_name }}.engine.run import checkpoints, saver
+from {{ cookiecutter.__package_name }}.engine.run.state import DataPosition, State
 from {{ cookiecutter.__package_name }}.model import Model
 
 from comparing import assert_one_line_error
@@ -24,7 +25,7 @@ from comparing import assert_one_line_error
 @pytest.fixture(scope="module")
 def test_split(prepared):
     """Images and classes of the test split."""
-    split = batches.open_split(prepared, "test")
+    split = open_split(prepared, "test")
     batch = split.fetch(tf.range(split.examples))
     return batch["x"].numpy(), batch["y"].numpy()
 

@@ -10,7 +10,8 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from {{ cookiecutter.__package_name }} import prepare
-from {{ cookiecutter.__package_name }}.engine import dataset, records
+from {{ cookiecutter.__package_name }}.engine import dataset
+from {{ cookiecutter.__package_name }}.engine.data import records
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 
 

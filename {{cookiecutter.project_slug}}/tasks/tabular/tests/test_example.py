@@ -9,7 +9,8 @@ import pytest
 from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, root_mean_squared_error
 
 from {{ cookiecutter.__package_name }} import prepare
-from {{ cookiecutter.__package_name }}.engine import dataset, records
+from {{ cookiecutter.__package_name }}.engine import dataset
+from {{ cookiecutter.__package_name }}.engine.data import records
 
 from comparing import assert_one_line_error
 

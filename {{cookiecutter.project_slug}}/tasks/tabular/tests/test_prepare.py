@@ -9,7 +9,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 from {{ cookiecutter.__package_name }} import columns, prepare
-from {{ cookiecutter.__package_name }}.engine import dataset, records
+from {{ cookiecutter.__package_name }}.engine import dataset
+from {{ cookiecutter.__package_name }}.engine.data import records
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 
 from comparing import assert_one_line_error

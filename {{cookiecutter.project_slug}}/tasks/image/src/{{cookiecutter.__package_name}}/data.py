@@ -9,7 +9,7 @@ stay the same on any number of devices and after any stop.
 import tensorflow as tf
 
 from .engine import random
-from .engine.batches import Batch
+from .engine.examples import Batch
 from .vocab import vocab
 
 _LARGEST_SHIFT = 0.1  # of the image's height and width

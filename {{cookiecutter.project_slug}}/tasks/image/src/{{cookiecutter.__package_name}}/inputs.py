@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .engine.errors import UserError
-from .engine.inputs import Inputs
+from .engine.examples import Inputs
 from .engine.paths import expand
 from .sources import EXTENSIONS, opened, to_array
 from .vocab import vocab

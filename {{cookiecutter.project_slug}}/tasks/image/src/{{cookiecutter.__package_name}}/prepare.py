@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import flags, task_flags
-from .engine import command, startup
+from .engine import command
+from .engine.system import startup
 from .vocab import vocab
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def main(_: Sequence[str]) -> None:
     """Prepares a data set as the flags say, and prints the number of examples in each split."""
     startup.import_tensorflow()
-    from .engine import preparing
+    from .engine.data import preparing
 
     height_width = task_flags.IMAGE_SIZE.value
     prepared = prepare(
@@ -67,7 +68,8 @@ def prepare(
     Raises:
         UserError: the source does not make a data set, or ``data_dir`` cannot or must not be written.
     """
-    from .engine import dataset, preparing, splits
+    from .engine import dataset
+    from .engine.data import preparing, splits
     from .sources import open_images
 
     images = open_images(source, image_size)

@@ -9,7 +9,7 @@ stay the same on any number of devices and after any stop.
 import tensorflow as tf
 
 from .engine import random
-from .engine.batches import Batch
+from .engine.examples import Batch
 from .vocab import vocab
 
 _HIDDEN_SHARE = 0.1

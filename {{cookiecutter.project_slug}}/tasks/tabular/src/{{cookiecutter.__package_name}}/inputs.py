@@ -7,7 +7,7 @@ import numpy as np
 
 from .columns import input_name, to_number
 from .engine.errors import UserError
-from .engine.inputs import Inputs
+from .engine.examples import Inputs
 from .engine.paths import expand
 from .sources import Table, read_csv
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import flags, task_flags
-from .engine import command, startup
+from .engine import command
 from .engine.errors import UserError
+from .engine.system import startup
 from .vocab import vocab
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def main(_: Sequence[str]) -> None:
     """Prepares a data set as the flags say, and prints the number of examples in each split."""
     startup.import_tensorflow()
-    from .engine import preparing
+    from .engine.data import preparing
 
     prepared = prepare(
         task_flags.SOURCE.value,
@@ -78,7 +79,8 @@ def prepare(
 
     from . import columns
     from . import target as targets
-    from .engine import dataset, preparing, splits
+    from .engine import dataset
+    from .engine.data import preparing, splits
     from .sources import IRIS, IRIS_TARGET, open_table
 
     table = open_table(source)

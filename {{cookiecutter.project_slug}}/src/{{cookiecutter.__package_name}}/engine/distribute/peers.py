@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from . import command
+from .. import command
+from ..errors import UserError
 from .cluster import Cluster
-from .errors import UserError
 
 _RETRY_SECONDS = 0.2
 _HELLO_SECONDS = 2.0  # a stranger who connects and says nothing keeps the others waiting no longer

@@ -6,7 +6,7 @@ import time
 from absl import logging
 from tqdm import tqdm
 
-from ..vocab import vocab
+from ...vocab import vocab
 
 _LOG_SECONDS = 10.0
 _MUCH_WAITING = 0.1

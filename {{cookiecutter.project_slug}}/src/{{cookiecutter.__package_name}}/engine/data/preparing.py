@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from . import command, dataset, records, replacing
+from .. import command, dataset
+from . import records, replacing
 
 Example = dict[str, Any]
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ..vocab import vocab
+from ...vocab import vocab
+from ..command import FLAGS_FILE
+from ..dataset import SPLITS
+from ..run.manifest import FILE as MANIFEST
+from ..system.files import write_text
 from . import events, plots, tables
-from .command import FLAGS_FILE
-from .dataset import SPLITS
-from .files import write_text
-from .manifest import FILE as MANIFEST
 
 FILE = "report.html"
 _CHARTS = (

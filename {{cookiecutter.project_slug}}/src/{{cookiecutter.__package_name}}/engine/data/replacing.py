@@ -13,8 +13,8 @@ from pathlib import Path
 
 import filelock
 
-from . import dataset
-from .errors import UserError
+from .. import dataset
+from ..errors import UserError
 
 
 def replace(

@@ -19,13 +19,13 @@ import filelock
 import numpy as np
 import tensorflow as tf
 
-from ..vocab import vocab
+from ...vocab import vocab
+from ..errors import UserError
+from ..run.checkpoints import variables_of
+from ..run.protocols import Model
+from ..run.steps import REPORTED
+from ..system.files import to_json, write_text
 from . import restored
-from .checkpoints import variables_of
-from .errors import UserError
-from .files import to_json, write_text
-from .protocols import Model
-from .steps import REPORTED
 
 FOLDER = "export"
 """Folder in a run with its exports, numbered: the layout that TensorFlow Serving watches."""

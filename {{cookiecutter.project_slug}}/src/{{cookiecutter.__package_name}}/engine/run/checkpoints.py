@@ -16,8 +16,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from ..vocab import per_variable, vocab
-from . import optimizers
+from ...vocab import per_variable, vocab
+from .. import optimizers
 
 NEWEST = "checkpoints"
 """Folder in a run with the newest checkpoints."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .errors import UserError
+from ..errors import UserError
 
 _SLURM_TASKS = "SLURM_STEP_NUM_TASKS"
 _FIRST_PORT, _PORTS, _PORTS_A_JOB = 12_000, 20_000, 32  # below those that the system hands out

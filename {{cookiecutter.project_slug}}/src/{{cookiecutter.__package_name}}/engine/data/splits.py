@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import dataset
-from .errors import UserError
+from .. import dataset
+from ..errors import UserError
 
 
 def stratified(

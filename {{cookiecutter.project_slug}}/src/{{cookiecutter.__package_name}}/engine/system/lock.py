@@ -6,7 +6,7 @@ from pathlib import Path
 
 import filelock
 
-from .errors import UserError
+from ..errors import UserError
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .errors import UserError
+from ..errors import UserError
 
 
 @contextlib.contextmanager

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ..vocab import vocab
-from . import batches
+from ...vocab import vocab
+from ..examples import Batch, Examples
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Mistakes:
         return titles
 
 
-def worst(model: Any, split: batches.Split, *, batch_size: int, count: int = 16) -> Mistakes:
+def worst(model: Any, split: Examples, *, batch_size: int, count: int = 16) -> Mistakes:
     """Returns the examples with the largest loss; of a classifier, those that it gets wrong.
 
     Args:
@@ -47,7 +47,7 @@ def worst(model: Any, split: batches.Split, *, batch_size: int, count: int = 16)
     """
 
     @tf.function
-    def judge(batch: batches.Batch) -> tuple[tf.Tensor, tf.Tensor]:
+    def judge(batch: Batch) -> tuple[tf.Tensor, tf.Tensor]:
         x, y = batch[vocab.x], batch.get(vocab.y)
         return model.loss(x, y), model.inference(x)
 

@@ -4,9 +4,9 @@ import keras
 import tensorflow as tf
 from absl import logging
 
+from ..errors import UserError
+from ..options import PlacementOptions
 from .cluster import Cluster
-from .errors import UserError
-from .options import PlacementOptions
 
 _POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 # By default TensorFlow keeps 30 calls; there may be more between a line of the model and the operation of a layer.

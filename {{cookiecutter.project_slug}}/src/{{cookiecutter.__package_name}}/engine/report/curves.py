@@ -8,9 +8,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from ..vocab import per_variable, vocab
+from ...vocab import per_variable, vocab
+from ..summaries import Writer
 from . import events
-from .summaries import Writer
 
 
 class Curves:

@@ -17,14 +17,16 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from ..vocab import vocab
-from . import batches, loop, numerics, optimizers, steps
+from ...vocab import vocab
+from .. import batches, optimizers
+from ..dataset import Dataset
+from ..distribute.peers import Peers
+from ..errors import UserError
+from ..examples import Examples
+from ..options import LoopOptions
+from ..report.curves import Curves
+from . import loop, numerics, steps
 from .checkpoints import BEST, NEWEST, variables_of
-from .curves import Curves
-from .dataset import Dataset
-from .errors import UserError
-from .options import LoopOptions
-from .peers import Peers
 from .profiling import Profiler
 from .progress import Progress
 from .protocols import Model
@@ -56,8 +58,8 @@ class Trainer:
         *,
         strategy: tf.distribute.Strategy,
         dataset: Dataset,
-        train_split: batches.Split,
-        validation_split: batches.Split,
+        train_split: Examples,
+        validation_split: Examples,
         model_dir: str,
         batch_size: int,
         seed: int,

@@ -14,10 +14,10 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from ..vocab import vocab
+from ...vocab import vocab
+from ..errors import UserError
 from . import checkpoints
 from .checkpoints import BEST, NEWEST, steps_in, variables_of
-from .errors import UserError
 from .state import State
 
 

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from . import dataset, tfrecord
-from .dataset import Feature, Shard, Split
-from .errors import UserError
+from .. import dataset
+from ..dataset import Feature, Shard, Split
+from ..errors import UserError
+from . import tfrecord
 
 _MOST_OPEN = 4_096  # shards, by one reader, where the system allows more
 

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from .options import OptimizerOptions
+from ..options import OptimizerOptions
 
 
 class Model(Protocol):

@@ -16,7 +16,7 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event
 
-from .tfrecord import FRAME_BYTES, HEADER_BYTES, frame, record_span
+from ..data.tfrecord import FRAME_BYTES, HEADER_BYTES, frame, record_span
 
 PREFIX = "events.out.tfevents"
 PATTERN = f"{PREFIX}.*"

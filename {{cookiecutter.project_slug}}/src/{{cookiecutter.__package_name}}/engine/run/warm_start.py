@@ -16,9 +16,9 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from ..vocab import per_variable, vocab
+from ...vocab import per_variable, vocab
+from ..errors import UserError
 from .checkpoints import BEST, NEWEST, read, steps_in
-from .errors import UserError
 
 _OBJECT_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # in checkpoints written by tf.train.Checkpoint
 _NETWORK = per_variable(vocab.inference, "")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ..vocab import per_variable, vocab
+from ...vocab import per_variable, vocab
 from .protocols import Model
 
 REPORTED = (vocab.loss, vocab.gradient_norm, vocab.learning_rate)

@@ -4,7 +4,7 @@ import re
 
 import tensorflow as tf
 
-from .errors import UserError
+from ..errors import UserError
 
 _NODE = re.compile(r"\{\{node (?:while/)?(\S+)/CheckNumericsV2\}\}")
 _VALUES = re.compile(r"Tensor had (\S.*?) values")

@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from .files import to_json, write_text
+from ..system.files import to_json, write_text
 from .state import DataPosition
 
 FILE = "manifest.json"
