@@ -26,7 +26,7 @@ def main(_: Sequence[str]) -> None:
     from .engine.distribute import placement
     from .engine.examples import open_split
     from .engine.report import mistakes, page, tables
-    from .engine.run import saver, steps
+    from .engine.run import evaluation, restore
     from .engine.system.files import to_json, write_text
     from .model import Model
 
@@ -38,9 +38,9 @@ def main(_: Sequence[str]) -> None:
     strategy = placement.strategy(flags.placement_options())
     with strategy.scope():
         model = Model.for_dataset(dataset)
-        saver.restore_run(model_dir, model, best=flags.CHECKPOINT.value == "best")
+        restore.restore_run(model_dir, model, best=flags.CHECKPOINT.value == "best")
     examples = open_split(dataset, split)
-    figures = steps.make_evaluate(model, strategy)(
+    figures = evaluation.make_evaluate(model, strategy)(
         batches.evaluation(examples, strategy, batch_size=batch_size)
     )
     step = int(model.optimizer.iterations.numpy())

@@ -21,7 +21,7 @@ def main(_: Sequence[str]) -> None:
     from .engine.distribute import placement
     from .engine.examples import open_split
     from .engine.export import saved_model
-    from .engine.run import saver
+    from .engine.run import restore
     from .train import make_model
 
     model_dir = flags.MODEL_DIR.value
@@ -31,7 +31,7 @@ def main(_: Sequence[str]) -> None:
     placement.strategy(options.PlacementOptions(devices="cpu", precision=flags.PRECISION.value))
     train_split = open_split(dataset, "train", limit=flags.LIMIT_EXAMPLES.value)
     model = make_model(dataset, flags.train_steps(train_split.examples))
-    saver.restore_run(
+    restore.restore_run(
         model_dir,
         model,
         best=flags.CHECKPOINT.value == "best",

@@ -83,13 +83,13 @@ def _from_run() -> tuple[Inference, dict[str, Any], list[str]]:
     from .engine.data import records
     from .engine.distribute import placement
     from .engine.export import saved_model
-    from .engine.run import saver
+    from .engine.run import restore
     from .model import Model
 
     placement.strategy(flags.placement_options())  # one device predicts, the first of those chosen
     dataset = datasets.load(flags.DATA_DIR.value)
     model = Model.for_dataset(dataset)
-    saver.restore_run(flags.MODEL_DIR.value, model, best=flags.CHECKPOINT.value == "best")
+    restore.restore_run(flags.MODEL_DIR.value, model, best=flags.CHECKPOINT.value == "best")
     spec = saved_model.signature(records.specs(dataset.features))[0]
 
     @tf.function

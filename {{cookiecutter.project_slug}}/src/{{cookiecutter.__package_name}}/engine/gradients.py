@@ -5,7 +5,7 @@ two devices train another model than one. Here gradients are reduced first, in o
 with the loss, and everything after sees the same values on every replica: a NaN on one of them, too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -13,97 +13,141 @@ import tensorflow as tf
 from absl import logging
 
 from ..vocab import per_variable, vocab
-from . import random
-from .batches import cut
+from . import optimizers, random
+from .data.structures import cut
+from .errors import UserError
 from .options import OptimizerOptions
+from .run import variables as of_model
 from .trainable import multipliers
 
 Loss = Callable[..., tf.Tensor]
+Transform = Callable[[list[tf.Tensor], list[keras.Variable]], list[tf.Tensor]]
+"""From the gradients of the whole batch, and their variables, to other gradients."""
 
 
 def minimize(
-    loss: Loss,
+    model: Any,
     x: Any,
-    y: Any,
+    y: Any = None,
     *,
-    network: keras.Model,
-    optimizer: keras.optimizers.Optimizer,
-    options: OptimizerOptions,
-    seed: int,
+    loss: Loss | None = None,
+    network: keras.Layer | None = None,
+    optimizer: keras.optimizers.Optimizer | None = None,
+    options: OptimizerOptions | None = None,
+    seed: int | None = None,
+    step: tf.Tensor | None = None,
+    transforms: Sequence[Transform] = (),
+    **others: Any,
 ) -> dict[str, tf.Tensor]:
     """Takes one training step on this replica's part of the global batch.
 
+    A model with one network, one optimizer and one loss needs no more than ``minimize(self, x, y)``.
+
     Args:
-        loss: called as ``loss(x, y, training=True)``; returns a loss for each example, ``[batch] float32``.
+        model: has ``loss``, ``network``, ``optimizer``, ``options`` and ``seed``, which are used where they are not
+            given here.
         x: this replica's inputs, a tensor or a structure of tensors ``[batch, ...]``; every replica holds as
             many, a multiple of ``options.accumulate_steps``, in the order of ``batches.training``.
         y: their targets, likewise, or None when the loss needs none.
-        network: holds the variables; its regularisation losses are added once, not once for each replica.
-        optimizer: made by ``optimizers.build`` for the network's trainable variables.
+        loss: called as ``loss(x, y, training=True)``; returns a loss for each example, ``[batch] float32``.
+        network: what to train; its regularisation losses are added once, not once for each replica.
+        optimizer: made by ``optimizers.build`` or ``optimizers.prepare`` for the network's trainable variables.
         options: what is done to the gradients.
-        seed: the run's seed, for the layers that draw random numbers.
+        seed: the run's seed, for what draws random numbers.
+        step: the global step. Where one step of training minimises several losses, read it before the first.
+        transforms: what else is done to the gradients, after their multipliers and before clipping.
+        others: further features ``[batch, ...]`` that ``loss`` takes by name.
 
     Returns:
         Values of the whole global batch, float32, equal on every replica: ``loss`` before the update,
         ``gradient_norm`` before clipping, ``learning_rate`` of this step; with ``options.report_gradients``
         each variable's gradient before clipping, ``gradient/<path>``.
+
+    Raises:
+        UserError: the loss depends on a trainable variable that is not the model's, so that no checkpoint would
+            hold it; a pattern of the multipliers matches no variable.
     """
+    if loss is None and not hasattr(model, vocab.loss):  # minimize(loss, x, ...), for one more release
+        loss, model = model, None
+    loss = loss or model.loss
+    networks = [network] if network is not None else list(of_model.networks_of(model).values())
+    if optimizer is None:
+        optimizer = next(iter(of_model.optimizers_of(model).values()))
+    elif not optimizer.built:
+        raise UserError(
+            f"optimizer {optimizer.name!r} has no variables yet: make it with "
+            "optimizers.prepare(optimizer, network.trainable_variables) in the model's __init__"
+        )
+    optimizers.adopt(optimizer)
+    options = options or model.options
+    if step is None:
+        step = (optimizer.iterations.value if model is None else of_model.global_step_of(model)) + 0
     replica = tf.distribute.get_replica_context()
-    total, gradients = _sum_of_micro_batches(
-        loss, x, y, network, optimizer.iterations.value, options.accumulate_steps, seed
+    total, trained, gradients, used = _sum_of_micro_batches(
+        loss, (x, y, others), networks, step, options, model.seed if seed is None else seed
     )
-    variables = [
-        v for v, g in zip(network.trainable_variables, gradients, strict=True) if g is not None
-    ]
-    _warn_of_others(network.trainable_variables, variables)
+    if model is not None:
+        _refuse_unsaved(model, used)
+    paths = _paths(model, trained)
+    reached = [i for i, gradient in enumerate(gradients) if gradient is not None]
+    if missing := [paths[i] for i in range(len(paths)) if i not in set(reached)]:
+        logging.warning("the loss does not depend on %s: not trained", ", ".join(missing))
+    variables, paths = [trained[i] for i in reached], [paths[i] for i in reached]
     # Rows of an embedding come as slices that may name a row twice; norms and clipping need their sums.
-    gradients = [tf.convert_to_tensor(g) for g in gradients if g is not None]
+    gradients = [tf.convert_to_tensor(gradients[i]) for i in reached]
     if replica.num_replicas_in_sync > 1:
         *gradients, total = replica.all_reduce(tf.distribute.ReduceOp.SUM, [*gradients, total])
-    factors = multipliers(options.gradient_multipliers, [v.path for v in variables])
+    factors = multipliers(options.gradient_multipliers, paths)
     gradients = [g if f == 1 else f * g for g, f in zip(gradients, factors, strict=True)]
+    for transform in transforms:
+        gradients = transform(gradients, variables)
     norm = tf.linalg.global_norm(gradients)
     learning_rate = tf.identity(optimizer.learning_rate, name=vocab.learning_rate)
-    optimizer.apply(_clipped(gradients, norm, options), variables)
+    speeds = multipliers(options.learning_rate_multipliers, paths)
+    optimizers.apply(optimizer, _clipped(gradients, norm, options), variables, speeds)
     reported = {vocab.loss: total, vocab.gradient_norm: norm, vocab.learning_rate: learning_rate}
     if options.report_gradients:
-        for variable, gradient in zip(variables, gradients, strict=True):
-            reported[per_variable(vocab.gradient, variable.path)] = gradient
+        reported |= {
+            per_variable(vocab.gradient, p): g for p, g in zip(paths, gradients, strict=True)
+        }
     return reported
 
 
 def _sum_of_micro_batches(
     loss: Loss,
-    x: Any,
-    y: Any,
-    network: keras.Model,
-    step: tf.Variable,
-    parts: int,
+    batch: tuple[Any, Any, dict[str, Any]],
+    networks: Sequence[keras.Layer],
+    step: tf.Tensor,
+    options: OptimizerOptions,
     seed: int,
-) -> tuple[tf.Tensor, list[Any]]:
-    """Returns this replica's share of the mean loss and of its gradients, computed part by part.
+) -> tuple[tf.Tensor, list[keras.Variable], list[Any], list[tf.Variable]]:
+    """Returns this replica's share of the mean loss; the trained variables, their gradients; all variables it used.
 
     Micro-batch i of all replicas together holds the i-th run of positions in the global batch. The parts
     are unrolled: synchronised batch normalisation cannot run in a graph loop.
     """
     replica = tf.distribute.get_replica_context()
     replicas = replica.num_replicas_in_sync
-    number = tf.cast(replica.replica_id_in_sync_group, tf.int32)
-    examples = tf.shape(tf.nest.flatten(x)[0])[0] // parts
+    index = tf.cast(replica.replica_id_in_sync_group, tf.int32)
+    parts = options.accumulate_steps
+    examples = tf.shape(tf.nest.flatten(batch[0])[0])[0] // parts
     share = 1 / tf.cast(examples * parts * replicas, tf.float32)
-    variables = [v.value for v in network.trainable_variables]
+    trained = [v for network in networks for v in network.trainable_variables]
     total = tf.constant(0.0)
-    gradients: list[Any] = [None] * len(variables)
-    for i, (some_x, some_y) in enumerate(cut((x, y), parts)):
-        first = (i * replicas + number) * examples
+    gradients: list[Any] = [None] * len(trained)
+    used: dict[int, tf.Variable] = {}
+    for i, (x, y, others) in enumerate(cut(batch, parts)):
+        first = (i * replicas + index) * examples
         with tf.GradientTape() as tape, random.draws(seed, step, first):
-            part = tf.reduce_sum(loss(some_x, some_y, training=True)) * share
-            if network.losses:
-                part += tf.add_n(network.losses) / (parts * replicas)
-        found = tape.gradient(part, variables)
+            part = tf.reduce_sum(loss(x, y, training=True, **others)) * share
+            penalties = [penalty for network in networks for penalty in network.losses]
+            if penalties:
+                part += tf.add_n(penalties) / (parts * replicas)
+        found = tape.gradient(part, [v.value for v in trained])
         gradients = [_add(g, f) for g, f in zip(gradients, found, strict=True)]
+        used |= {id(v): v for v in tape.watched_variables()}
         total += part
-    return total, gradients
+    return total, trained, gradients, list(used.values())
 
 
 def _add(first: Any, second: Any) -> Any:
@@ -127,9 +171,23 @@ def _clipped(
     return gradients
 
 
-def _warn_of_others(trained: list[keras.Variable], reached: list[keras.Variable]) -> None:
-    """Names the variables that the loss does not depend on; this runs once, when the step is traced."""
-    paths = {v.path for v in reached}
-    others = [v.path for v in trained if v.path not in paths]
-    if others:
-        logging.warning("the loss does not depend on %s: not trained", ", ".join(others))
+def _paths(model: Any, variables: Sequence[keras.Variable]) -> list[str]:
+    """Returns how patterns and tags name variables."""
+    if model is None:
+        return [v.path for v in variables]
+    keys = {id(v): key for key, v in of_model.network_variables(model).items()}
+    return [of_model.path(keys[id(v)]) if id(v) in keys else v.path for v in variables]
+
+
+def _refuse_unsaved(model: Any, used: Sequence[tf.Variable]) -> None:
+    """Refuses a loss that depends on a variable which no checkpoint holds; this runs when the step is traced."""
+    local = tf.distribute.get_strategy().experimental_local_results
+    saved = [v.value for v in of_model.network_variables(model).values()]
+    known = {id(part) for v in saved for part in (v, *local(v))}
+    for variable in used:
+        if id(variable) not in known:
+            raise UserError(
+                f"the loss depends on the variable {variable.name.partition(':')[0]!r}, which is in no checkpoint "
+                "and not trained: make it a weight of a layer of the model's network, or name its layer in the "
+                "model's `networks`"
+            )

@@ -4,16 +4,16 @@ The rate is always a schedule and never a variable: a variable would be part of 
 run would go on with the old rate whatever ``--learning_rate`` says.
 """
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
+from absl import logging
 
+from .errors import UserError
 from .options import OptimizerOptions
-from .trainable import multipliers
 
 _MAKERS: dict[str, Callable[..., keras.optimizers.Optimizer]] = {
     "sgd": keras.optimizers.SGD,
@@ -23,6 +23,15 @@ _MAKERS: dict[str, Callable[..., keras.optimizers.Optimizer]] = {
     "adam": keras.optimizers.Adam,
     "adamw": keras.optimizers.AdamW,
     "lion": keras.optimizers.Lion,
+}
+# Updates of these grow with the gradients; the others divide by the scale of the gradients or take their sign.
+_SCALE_DEPENDENT = (keras.optimizers.SGD, keras.optimizers.Ftrl)
+_REFUSED = {
+    "clipnorm": "clips what one replica computed; use --clip_variable_norm, which clips the sum over replicas",
+    "global_clipnorm": "clips what one replica computed; use --clip_norm, which clips the sum over replicas",
+    "clipvalue": "clips what one replica computed; use --clip_value, which clips the sum over replicas",
+    "gradient_accumulation_steps": "fails on several replicas; use --accumulate_steps",
+    "ema_overwrite_frequency": "fails on several replicas; evaluation uses the averages without it",
 }
 _EXPONENTIAL_END = 0.01  # share of the peak that the exponential schedule ends at
 _DROPS = (
@@ -71,21 +80,30 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
         return {"options": self.options}
 
 
+class _Constant(keras.optimizers.schedules.LearningRateSchedule):
+    """The learning rate of an optimizer that was given a number."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def __call__(self, step: Any) -> tf.Tensor:
+        return tf.constant(self.rate, tf.float32)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"rate": self.rate}
+
+
 def build(options: OptimizerOptions, variables: list[keras.Variable]) -> keras.optimizers.Optimizer:
     """Returns the optimizer of ``options``, its state made for ``variables``.
 
-    It expects gradients that are already summed over replicas: see ``gradients.minimize``. Weight decay is
-    decoupled from the gradient (Loshchilov and Hutter, 2019) and leaves out biases, and scales and offsets
-    of normalisations: variables with fewer than two dimensions.
+    Weight decay is decoupled from the gradient (Loshchilov and Hutter, 2019) and leaves out biases, and scales and
+    offsets of normalisations: variables with fewer than two dimensions.
 
     Args:
         options: update rule, learning rate and schedule.
         variables: what will be trained. They belong to the current distribution strategy.
-
-    Raises:
-        UserError: a pattern of the multipliers matches none of ``variables``.
     """
-    multipliers(options.gradient_multipliers, [v.path for v in variables])
     arguments: dict[str, Any] = {"weight_decay": options.weight_decay}
     if options.ema_momentum:
         arguments |= {"use_ema": True, "ema_momentum": options.ema_momentum}
@@ -93,11 +111,99 @@ def build(options: OptimizerOptions, variables: list[keras.Variable]) -> keras.o
         arguments |= {"momentum": options.momentum, "nesterov": options.name == "nesterov"}
     optimizer = _MAKERS[options.name](Schedule(options), name=options.name, **arguments)
     optimizer.exclude_from_weight_decay([v for v in variables if len(v.shape) < 2])
+    return prepare(optimizer, variables)
+
+
+def prepare(
+    optimizer: keras.optimizers.Optimizer, variables: list[keras.Variable]
+) -> keras.optimizers.Optimizer:
+    """Returns any optimizer of Keras, its state made for ``variables``, right on any number of devices.
+
+    Args:
+        optimizer: see ``adopt``.
+        variables: what it will train. They belong to the current distribution strategy.
+    """
+    adopt(optimizer)
     optimizer.build(variables)
+    return optimizer
+
+
+def adopt(optimizer: keras.optimizers.Optimizer) -> None:
+    """Makes an optimizer expect gradients that are summed over replicas already: see ``gradients.minimize``.
+
+    A learning rate that is a number becomes a schedule: as a variable it would be part of the checkpoint.
+
+    Raises:
+        UserError: it does what is wrong on several replicas, or what a flag does.
+    """
+    for attribute, instead in _REFUSED.items():
+        if getattr(optimizer, attribute, None):
+            raise UserError(f"optimizer {optimizer.name!r}: {attribute} {instead}")
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        raise UserError(
+            f"optimizer {optimizer.name!r}: a scaled loss is checked on the first replica only; use "
+            "--precision=bfloat16, which needs none"
+        )
+    if isinstance(getattr(optimizer, "_learning_rate", None), keras.Variable):
+        optimizer.learning_rate = _Constant(float(optimizer.learning_rate.numpy()))
     # Keras would reduce once more. There is no public switch yet (keras-team/keras#19308); the tests that
     # count the reductions and compare replicas fail if the hook is renamed.
     optimizer._all_reduce_sum_gradients = lambda grads_and_vars: grads_and_vars
-    return optimizer
+
+
+def warn_or_refuse_multipliers(
+    optimizer: keras.optimizers.Optimizer, options: OptimizerOptions, *, resumed: bool
+) -> None:
+    """Refuses multipliers of gradients where the update does not depend on the gradients' scale.
+
+    Raises:
+        UserError: a new run has such multipliers; one that is resumed goes on as it was, with a warning.
+    """
+    if not options.gradient_multipliers or isinstance(optimizer, _SCALE_DEPENDENT):
+        return
+    problem = (
+        f"--gradient_multipliers change next to nothing with the optimizer {optimizer.name!r}, whose updates do not "
+        "depend on the scale of gradients; use --learning_rate_multipliers"
+    )
+    if not resumed:
+        raise UserError(problem)
+    logging.warning("%s", problem)
+
+
+def apply(
+    optimizer: keras.optimizers.Optimizer,
+    gradients: list[tf.Tensor],
+    variables: list[keras.Variable],
+    factors: list[float],
+) -> None:
+    """Takes the optimizer's step, in a replica's context; each variable moves ``factors`` times as far.
+
+    What is scaled is the whole update, weight decay included, which is right for every optimizer. Moving averages follow
+    the scaled variables.
+    """
+    scaled = [(v, factor) for v, factor in zip(variables, factors, strict=True) if factor != 1]
+    before = [tf.identity(v.value) for v, _ in scaled]
+    ids = {id(v) for v, _ in scaled}
+    kept = [(v, average) for v, average in averages(optimizer) if id(v) in ids]
+    averages_before = [tf.identity(average.value) for _, average in kept]
+    momentum = tf.where(optimizer.iterations.value > 0, getattr(optimizer, "ema_momentum", 0.0), 0.0)
+    optimizer.apply(gradients, variables)
+    if not scaled:
+        return
+
+    def scale(strategy: tf.distribute.Strategy, olds: list[tf.Tensor]) -> None:
+        for (variable, factor), old in zip(scaled, olds, strict=True):
+            strategy.extended.update(
+                variable.value,
+                lambda v, old, factor=factor: v.assign(old + factor * (v - old)),
+                args=(old,),
+                group=False,
+            )
+
+    interim = tf.__internal__.distribute.interim
+    interim.maybe_merge_call(scale, tf.distribute.get_strategy(), before)
+    for (variable, average), old in zip(kept, averages_before, strict=True):
+        average.assign(momentum * old + (1 - momentum) * variable.value)
 
 
 def averages(optimizer: keras.optimizers.Optimizer) -> list[tuple[keras.Variable, keras.Variable]]:
@@ -109,17 +215,3 @@ def averages(optimizer: keras.optimizers.Optimizer) -> list[tuple[keras.Variable
         return []
     kept = optimizer._model_variables_moving_average  # Keras offers no public way to read them
     return list(zip(optimizer._trainable_variables, kept, strict=True))
-
-
-@contextlib.contextmanager
-def averaged(optimizer: keras.optimizers.Optimizer) -> Iterator[None]:
-    """Within it, the trained variables have the values of their moving averages, if there are any."""
-    pairs = [(v.value, average.value) for v, average in averages(optimizer)]
-    before = [tf.identity(variable) for variable, _ in pairs]
-    for variable, average in pairs:
-        variable.assign(tf.identity(average))
-    try:
-        yield
-    finally:
-        for (variable, _), value in zip(pairs, before, strict=True):
-            variable.assign(value)

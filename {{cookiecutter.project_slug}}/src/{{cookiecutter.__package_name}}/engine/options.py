@@ -35,6 +35,9 @@ class OptimizerOptions:
     ema_momentum: float = 0.0
     gradient_multipliers: tuple[tuple[str, float], ...] = ()
     """(pattern for variables' paths, multiplier)"""
+    learning_rate_multipliers: tuple[tuple[str, float], ...] = ()
+    """(pattern for variables' paths, multiplier)"""
+
     clip_norm: float = 0.0
     clip_variable_norm: float = 0.0
     clip_value: float = 0.0

@@ -11,7 +11,7 @@ import contextlib
 import math
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -68,6 +68,22 @@ def draws(seed: int, step: tf.Tensor, first: tf.Tensor) -> Iterator[None]:
         _draws.current = outer
 
 
+def draw(purpose: str, shape: list[Any]) -> tf.Tensor:
+    """Returns uniform draws from [0, 1) for the examples of the current training step, ``shape`` float32.
+
+    Layers and losses call it; ``gradients.minimize`` says which step and which examples these are.
+
+    Args:
+        purpose: what the draws are for; a layer takes its path.
+        shape: ``[examples, ...]``; all but the first are Python integers.
+    """
+    current = getattr(_draws, "current", None)
+    if current is None:
+        raise RuntimeError(f"{purpose} draws random numbers in training: call it in random.draws(...)")
+    seed, step, first = current
+    return uniform(seed, purpose, step, first, shape)
+
+
 @keras.saving.register_keras_serializable(package="engine")
 class Dropout(keras.layers.Layer):
     """Dropout whose mask does not depend on the number of devices; use it in place of Keras's.
@@ -75,28 +91,38 @@ class Dropout(keras.layers.Layer):
     Srivastava et al., "Dropout: a simple way to prevent neural networks from overfitting", JMLR 2014.
     """
 
-    def __init__(self, rate: float, **kwargs: Any) -> None:
-        """Drops a share of ``rate`` of the activations in training."""
+    def __init__(
+        self, rate: float, noise_shape: Sequence[int | None] | None = None, **kwargs: Any
+    ) -> None:
+        """Drops a share of ``rate`` of the activations in training.
+
+        Args:
+            rate: in [0, 1).
+            noise_shape: shape of the mask, as in Keras: None is the size of the input, 1 shares the mask along an
+                axis. The first axis, that of the examples, is None.
+            kwargs: those of every layer.
+        """
         super().__init__(**kwargs)
         if not 0 <= rate < 1:
             raise ValueError(f"rate must be in [0, 1), not {rate}")
+        if noise_shape is not None and noise_shape[0] is not None:
+            raise ValueError(
+                f"noise_shape={noise_shape}: examples share no mask; its first entry is None"
+            )
         self.rate = rate
+        self.noise_shape = noise_shape
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Returns ``inputs`` (``[batch, ...]``), in training with activations dropped and the rest scaled."""
         if not training or self.rate == 0:
             return inputs
-        current = getattr(_draws, "current", None)
-        if current is None:
-            raise RuntimeError(
-                f"layer {self.name} draws random numbers in training: call it in random.draws(...)"
-            )
-        seed, step, first = current
-        shape = [tf.shape(inputs)[0], *inputs.shape[1:]]
-        drawn = uniform(seed, self.path, step, first, shape)
+        sizes = list(inputs.shape[1:])
+        if self.noise_shape is not None:
+            sizes = [s if n is None else n for n, s in zip(self.noise_shape[1:], sizes, strict=True)]
+        drawn = draw(self.path, [tf.shape(inputs)[0], *sizes])
         kept = tf.cast(drawn >= self.rate, inputs.dtype)
         return inputs * kept / (1 - self.rate)
 
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments."""
-        return {**super().get_config(), "rate": self.rate}
+        return {**super().get_config(), "rate": self.rate, "noise_shape": self.noise_shape}

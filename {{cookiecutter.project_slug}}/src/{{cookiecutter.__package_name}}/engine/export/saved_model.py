@@ -6,6 +6,7 @@ variables: there is no other random state. The network and the optimizer are rea
 alone: as attributes they would be saved a second time, and the two copies would drift apart in training.
 """
 
+import inspect
 import json
 import re
 import shutil
@@ -21,9 +22,8 @@ import tensorflow as tf
 
 from ...vocab import vocab
 from ..errors import UserError
-from ..run.checkpoints import variables_of
 from ..run.protocols import Model
-from ..run.steps import REPORTED
+from ..run.variables import global_step_of, variables_of
 from ..system.files import to_json, write_text
 from . import restored
 
@@ -49,35 +49,48 @@ class Exported(tf.Module):
                 unless the loss needs no target.
         """
         super().__init__(name="exported")
-        x, *y = signature(batch)
+        specs = signature(batch)
+        names = [spec_name for spec_name in batch if spec_name != vocab.x]
 
         def inference(x: Any) -> dict[str, tf.Tensor]:
             return {vocab.inference: model.inference(x)}
 
-        def loss(x: Any, y: Any = None) -> dict[str, tf.Tensor]:
-            return {vocab.loss: model.loss(x, y)}
+        def loss(x: Any, *others: Any) -> dict[str, tf.Tensor]:
+            return {vocab.loss: model.loss(x, **dict(zip(names, others, strict=True)))}
 
-        def optimize(x: Any, y: Any = None) -> dict[str, tf.Tensor]:
-            reported = model.optimize(x, y)
-            return {name: reported[name] for name in REPORTED}
+        def optimize(x: Any, *others: Any) -> dict[str, tf.Tensor]:
+            reported = model.optimize(x, **dict(zip(names, others, strict=True)))
+            return {name: value for name, value in reported.items() if value.shape.rank == 0}
 
-        self.inference = tf.function(inference, input_signature=[x])
-        self.loss = tf.function(loss, input_signature=[x, *y])
-        self.optimize = tf.function(optimize, input_signature=[x, *y])
+        self.inference = tf.function(inference, input_signature=specs[:1])
+        self.loss = tf.function(_with_names(loss, names), input_signature=specs)
+        self.optimize = tf.function(_with_names(optimize, names), input_signature=specs)
         self.variables = variables_of(model)
         # Tables that texts are looked up in; they hold no variable.
         self.preprocessing = getattr(model, "preprocessing", None)
 
 
 def signature(batch: Mapping[str, Any]) -> list[Any]:
-    """Returns the specs of ``x`` and ``y`` in ``batch``, named as they are there, ``x`` by column if it has any."""
+    """Returns the specs of what is in ``batch``, ``x`` first, named as they are there, ``x`` by column if it has any."""
 
     def named(name: str, spec: Any) -> Any:
         if isinstance(spec, Mapping):
             return {column: named(column, inner) for column, inner in spec.items()}
         return tf.TensorSpec(spec.shape, spec.dtype, name=name)
 
-    return [named(name, batch[name]) for name in (vocab.x, vocab.y) if name in batch]
+    others = (name for name in batch if name != vocab.x)
+    return [named(name, batch[name]) for name in (vocab.x, *others)]
+
+
+def _with_names(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """Returns ``function(x, *others)`` as one whose further arguments have these names."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    arguments = [
+        inspect.Parameter(vocab.x, kind),
+        *(inspect.Parameter(name, kind, default=None) for name in names),
+    ]
+    function.__signature__ = inspect.Signature(arguments)  # type: ignore[attr-defined]
+    return function
 
 
 def write(
@@ -186,7 +199,7 @@ def _describe(
         "outputs": describe(served.structured_outputs),
         "classes": list(classes),
         "functions": [vocab.inference, vocab.loss, vocab.optimize],
-        vocab.global_step: int(model.optimizer.iterations.numpy()),
+        vocab.global_step: int(global_step_of(model).numpy()),
     }
 
 

@@ -1,53 +1,20 @@
-"""Event files: what TensorBoard reads, records of ``Event``.
+"""Event files, as TensorBoard and a run that resumes read them: records of ``Event``.
 
-They are written without ``tf.summary``, whose operations take five times as long: as long as a small training step.
 A run that resumes drops what was written after its checkpoint, or steps would be in the curves twice.
 """
 
 import bisect
-import itertools
 import os
-import socket
-import time
-from collections.abc import Iterable
 from pathlib import Path
 
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 from tensorboard.compat.proto.event_pb2 import Event
 
-from ..data.tfrecord import FRAME_BYTES, HEADER_BYTES, frame, record_span
+from ..data.tfrecord import FRAME_BYTES, HEADER_BYTES, record_span
 
 PREFIX = "events.out.tfevents"
 PATTERN = f"{PREFIX}.*"
-
-_numbers = itertools.count()
-
-
-class EventFile:
-    """A new event file; what was given to ``write`` is with the operating system when it returns."""
-
-    def __init__(self, folder: Path, suffix: str = "") -> None:
-        """Makes it in ``folder``, with a name that no other process gives and that sorts by time.
-
-        Raises:
-            OSError: it cannot be written; ``write`` raises it, too.
-        """
-        folder.mkdir(parents=True, exist_ok=True)
-        name = f"{PREFIX}.{time.time():.0f}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}{suffix}"
-        self._path = folder / name
-        self.write([Event(file_version="brain.Event:2")])
-
-    def write(self, events: Iterable[Event]) -> None:
-        """Appends events; their steps must not fall."""
-        now = time.time()
-        frames = b""
-        for event in events:
-            event.wall_time = now
-            frames += frame(event.SerializeToString())
-        with self._path.open("ab", buffering=0) as file:
-            while frames:
-                frames = frames[file.write(frames) :]
 
 
 def scalars(folder: Path) -> dict[str, list[tuple[int, float]]]:

@@ -6,7 +6,6 @@ never waits for long.
 """
 
 import contextlib
-import dataclasses
 import os
 import signal
 import socket
@@ -15,36 +14,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ..actions import Action, Context
+
 _LOOP_SECONDS = 1.0  # a longer loop would win nothing
-
-
-@dataclasses.dataclass(frozen=True)
-class Action:
-    """Something done on exact multiples of a period, or on given steps."""
-
-    every: int
-    """Period in steps; 0 for none."""
-
-    run: Callable[[int], None]
-    """Called with the number of steps taken."""
-
-    at_end: bool = False
-    """Whether it is done after the last step too, when that is no multiple."""
-
-    seconds: float = float("inf")
-    """Also done at the end of the graph loop in which it was not done for so long."""
-
-    at: tuple[int, ...] = ()
-    """Also done on exactly these steps."""
-
-    def is_due(self, step: int) -> bool:
-        """Says whether it is done on this step, whatever the time."""
-        return step in self.at or (self.every > 0 and step % self.every == 0)
-
-    def steps_ahead(self, step: int) -> list[int]:
-        """Returns how many steps after ``step`` it is next done."""
-        periodic = [self.every - step % self.every] if self.every else []
-        return periodic + [due - step for due in self.at if due > step]
 
 
 def run(
@@ -54,6 +26,7 @@ def run(
     last_step: int,
     steps_per_loop: int,
     actions: Sequence[Action],
+    context: Callable[[int], Context],
     agree: Callable[[int], int] = lambda count: count,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
@@ -66,6 +39,7 @@ def run(
         steps_per_loop: the most steps to take in one call. The first takes one, the next twice as many and so on, while
             it takes less than a second.
         actions: run in this order wherever several fall on one step.
+        context: from the number of steps taken to what the actions get.
         agree: asked before each call: from how many steps this process would take to how many all
             processes that train together take; 0 to stop.
         clock: returns seconds.
@@ -83,8 +57,8 @@ def run(
         longest = min(steps_per_loop, 2 * longest, max(1, in_a_second))
         for i, action in enumerate(actions):
             is_last = action.at_end and step == last_step
-            if action.is_due(step) or is_last or clock() - done[i] >= action.seconds:
-                action.run(step)
+            if action.is_due(step) or is_last or clock() - done[i] >= action.every_seconds:
+                action.run(context(step))
                 done[i] = clock()
     return step
 

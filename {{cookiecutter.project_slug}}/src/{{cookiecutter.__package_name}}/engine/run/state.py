@@ -3,7 +3,10 @@
 import dataclasses
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,17 +36,47 @@ class State:
     error: float = float("nan")
     """Validation error of the last evaluation."""
 
+    validation_loss: float = float("nan")
+    """Validation loss of the last evaluation."""
+
     best: tuple[tuple[float, int], ...] = ()
     """(validation error, step) of the best evaluations, the best first."""
 
     evaluations_since_best: int = 0
 
-    def add_evaluation(self, error: float, step: int, keep: int) -> bool:
+    sums: dict[str, float] = dataclasses.field(default_factory=dict)
+    """Of each curve that shows means, the sum over the steps since its last point."""
+
+    summed: int = 0
+    """Number of these steps."""
+
+    def add_steps(self, names: Sequence[str], rows: np.ndarray, due: np.ndarray) -> np.ndarray:
+        """Takes steps into the sums; returns the means at the steps that are due, ``[due, names] float32``.
+
+        The sums are taken step by step in float64, so that they do not depend on where a graph loop ended.
+
+        Args:
+            names: of the curves.
+            rows: ``[steps, names] float32``.
+            due: ``[steps] bool``.
+        """
+        sums = np.array([self.sums.get(name, 0.0) for name in names])
+        means = []
+        for row, is_due in zip(rows.astype(np.float64), due, strict=True):
+            sums = sums + row
+            self.summed += 1
+            if is_due:
+                means.append(sums / self.summed)
+                sums, self.summed = np.zeros(len(names)), 0
+        self.sums = dict(zip(names, sums.tolist(), strict=True))
+        return np.array(means, np.float32).reshape(-1, len(names))
+
+    def add_evaluation(self, error: float, loss: float, step: int, keep: int) -> bool:
         """Takes an evaluation in; returns whether it is among the ``keep`` best.
 
         Of two equal errors the earlier is better.
         """
-        self.error = error
+        self.error, self.validation_loss = error, loss
         improved = error < min((best for best, _ in self.best), default=math.inf)
         self.evaluations_since_best = 0 if improved else self.evaluations_since_best + 1
         if not math.isfinite(error):
@@ -68,7 +101,7 @@ class State:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "State":
-        """Returns the state that ``to_json`` wrote."""
+        """Returns the state that ``to_json`` wrote, also that of an earlier release."""
         values: dict[str, Any] = json.loads(text)
         values["data"] = DataPosition(**values["data"])
         values["best"] = tuple((error, step) for error, step in values["best"])

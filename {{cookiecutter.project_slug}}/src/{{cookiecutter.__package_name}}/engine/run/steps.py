@@ -1,65 +1,109 @@
-"""The two compiled functions: many training steps in one call, and the totals of one evaluation batch.
-
-Each is traced once. The number of steps is a tensor, since a Python number would trace anew for every value;
-an evaluation batch always has the same shape, since the last one is filled up.
-"""
+"""The compiled function of training: many steps in one call, traced once."""
 
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from ...vocab import per_variable, vocab
+from ...vocab import vocab
+from .. import summaries
+from ..errors import UserError
 from .protocols import Model
 
-REPORTED = (vocab.loss, vocab.gradient_norm, vocab.learning_rate)
-"""What the model tells of a step."""
-PER_STEP = (*REPORTED, vocab.input_wait)
-"""What is known of every step."""
+REDUCED = (vocab.loss, vocab.gradient_norm, vocab.learning_rate)
+"""What ``gradients.minimize`` reports of the whole batch; other scalars are averaged over replicas here."""
 
 
-def make_train(
-    model: Model, strategy: tf.distribute.Strategy, iterator: Any
-) -> Callable[[int], tuple[tf.Tensor, dict[str, tf.Tensor]]]:
-    """Returns ``train(steps)``: takes so many steps in a graph loop, on the next batches of ``iterator``.
+class Train:
+    """Takes steps in a graph loop on the batches of an iterator.
 
-    The batch after the last is taken as well, for the step that follows. It returns the ``PER_STEP`` figures of
-    every step, ``[steps, 4] float32``, and what else the last step reported, by name: with
-    ``OptimizerOptions.report_gradients`` the gradients.
+    The batch after the last is taken as well, for the step that follows: it comes while a step is computed.
     """
-    upcoming = None  # the batch of the next step
 
-    def replica_step(batch: dict[str, tf.Tensor]) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        reported = model.optimize(batch[vocab.x], batch.get(vocab.y))
-        row = tf.stack([reported.pop(name) for name in REPORTED])
-        return row, reported
+    names: tuple[str, ...]
+    """Of the scalars that are known of every step."""
 
-    @tf.function(input_signature=[iterator.element_spec, tf.TensorSpec([], tf.int32)])
-    def take(batch: Any, steps: tf.Tensor) -> tuple[Any, tf.Tensor, dict[str, tf.Tensor]]:
-        rows = tf.TensorArray(tf.float32, size=steps, element_shape=[len(PER_STEP)])
-        last = {}
-        if model.options.report_gradients:
-            for variable in model.network.trainable_variables:
-                last[per_variable(vocab.gradient, variable.path)] = tf.zeros(variable.shape)
-        for i in tf.range(steps):
-            following = next(iterator)  # while the step is computed
-            with tf.name_scope(vocab.optimize):
-                row, others = strategy.run(replica_step, args=(batch,))
-            first = strategy.experimental_local_results
-            waited = _seconds_between(first(row), following)
-            rows = rows.write(i, tf.concat([first(row)[0], [waited]], axis=0))
-            last = {**last, **{name: first(value)[0] for name, value in others.items()}}
-            batch = following
-        return batch, rows.stack(), last
+    shown: dict[str, str]
+    """What the model shows beside them: the kind by name, see ``summaries.write``."""
 
-    def train(steps: int) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        nonlocal upcoming
-        batch = next(iterator) if upcoming is None else upcoming
-        upcoming, rows, last = take(batch, tf.constant(steps))
+    def __init__(self, model: Model, strategy: tf.distribute.Strategy, iterator: Any) -> None:
+        """Traces the step.
+
+        Raises:
+            UserError: the model's step is wrong: see ``gradients.minimize``.
+        """
+        self._model, self._strategy = model, strategy
+        self._iterator = iterator
+        self._upcoming: Any = None
+        self._timed = _has_clock()
+        self.names, self.shown = (), {}
+        try:
+            step = tf.function(self._step).get_concrete_function(iterator.element_spec)
+        except UserError as error:  # AutoGraph puts a stack trace before the message
+            raise UserError(str(error).rpartition("UserError: ")[2].strip()) from None
+        self._take = tf.function(self._loop(step)).get_concrete_function(
+            iterator.element_spec, tf.TensorSpec([], tf.int32)
+        )
+
+    def __call__(self, steps: int) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        """Takes so many steps; returns the scalars of each, ``[steps, names] float32``, and all else of the last."""
+        batch = next(self._iterator) if self._upcoming is None else self._upcoming
+        self._upcoming, rows, last = self._take(batch, tf.constant(steps))
         return rows, last
 
-    return train
+    def _step(self, batch: Any) -> tuple[Any, dict[str, Any]]:
+        with tf.name_scope(vocab.optimize):
+            row, others = self._strategy.run(self._replica_step, args=(batch,))
+        first = self._strategy.experimental_local_results
+        return first(row)[0], {name: first(value)[0] for name, value in others.items()}
+
+    def _replica_step(self, batch: dict[str, Any]) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+        with summaries.receiving() as shown:
+            reported = dict(self._model.optimize(**batch))
+        reported |= {name: value for name, (kind, value) in shown.items() if kind == "scalar"}
+        if vocab.loss not in reported:
+            raise UserError(f"the model's optimize returns no {vocab.loss!r}: return that of gradients.minimize")
+        scalars = {k: tf.cast(v, tf.float32) for k, v in reported.items() if v.shape.rank == 0}
+        replica = tf.distribute.get_replica_context()
+        if replica.num_replicas_in_sync > 1:
+            own = {name: value for name, value in scalars.items() if name not in REDUCED}
+            if own:
+                scalars |= replica.all_reduce(tf.distribute.ReduceOp.MEAN, own)
+        others = {name: value for name, value in reported.items() if name not in scalars}
+        for name, (kind, value) in shown.items():
+            if kind != "scalar":
+                joined = replica.num_replicas_in_sync > 1 and value.dtype != tf.string
+                others[name] = replica.all_gather(value, axis=0) if joined else value
+        self.names = (*scalars, *([vocab.input_wait] if self._timed else []))
+        self.shown = {name: kind for name, (kind, _) in shown.items() if kind != "scalar"}
+        return tf.stack(list(scalars.values())), others
+
+    def _loop(self, step: Any) -> Callable[[Any, tf.Tensor], tuple[Any, tf.Tensor, Any]]:
+        iterator, timed, width = self._iterator, self._timed, len(self.names)
+        _, specs = step.structured_outputs
+
+        def take(batch: Any, steps: tf.Tensor) -> tuple[Any, tf.Tensor, dict[str, tf.Tensor]]:
+            rows = tf.TensorArray(tf.float32, size=steps, element_shape=[width])
+            last = {name: tf.zeros(spec.shape, spec.dtype) for name, spec in specs.items()}
+            for i in tf.range(steps):
+                following = next(iterator)  # while the step is computed
+                row, last = step(batch)
+                if timed:
+                    row = tf.concat([row, [_seconds_between(row, following)]], axis=0)
+                rows = rows.write(i, row)
+                batch = following
+            return batch, rows.stack(), last
+
+        return take
+
+
+def _has_clock() -> bool:
+    """Returns whether steps can read the time, which they cannot with ``--deterministic``."""
+    try:
+        tf.timestamp()
+    except tf.errors.OpError:
+        return False
+    return True
 
 
 def _seconds_between(one: Any, other: Any) -> tf.Tensor:
@@ -68,34 +112,3 @@ def _seconds_between(one: Any, other: Any) -> tf.Tensor:
         began = tf.timestamp()
     with tf.control_dependencies([began, *tf.nest.flatten(other, expand_composites=True)]):
         return tf.cast(tf.timestamp() - began, tf.float32)
-
-
-def make_evaluate(
-    model: Model, strategy: tf.distribute.Strategy
-) -> Callable[[Any], dict[str, Any]]:
-    """Returns ``evaluate(batches)``: the model's figures over all batches of a split.
-
-    Sums and counts are added up, over replicas and batches, and divided at the end: a mean of means would
-    be wrong for a last batch that is not full.
-    """
-
-    def replica_totals(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        totals = model.totals(batch[vocab.x], batch.get(vocab.y), batch[vocab.weight])
-        replica = tf.distribute.get_replica_context()
-        if replica.num_replicas_in_sync > 1:
-            totals = replica.all_reduce(tf.distribute.ReduceOp.SUM, totals)
-        return totals
-
-    @tf.function
-    def batch_totals(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        totals = strategy.run(replica_totals, args=(batch,))
-        return {n: strategy.experimental_local_results(t)[0] for n, t in totals.items()}
-
-    def evaluate(batches: Any) -> dict[str, Any]:
-        totals: dict[str, Any] = {}
-        for batch in batches:
-            for name, total in batch_totals(batch).items():
-                totals[name] = totals.get(name, 0) + total.numpy().astype(np.float64)
-        return model.figures(totals)
-
-    return evaluate

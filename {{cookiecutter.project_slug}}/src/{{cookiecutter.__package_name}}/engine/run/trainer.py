@@ -11,39 +11,56 @@ What the folder of a run holds:
 
 import dataclasses
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from ...vocab import vocab
-from .. import batches, optimizers
+from ...vocab import per_variable, vocab
+from .. import batches, layers, optimizers, summaries
+from ..actions import Action, Context
 from ..dataset import Dataset
 from ..distribute.peers import Peers
 from ..errors import UserError
 from ..examples import Examples
 from ..options import LoopOptions
-from ..report.curves import Curves
-from . import loop, numerics, steps
-from .checkpoints import BEST, NEWEST, variables_of
+from ..report import events
+from . import loop, numerics
+from .checkpoints import BEST, NEWEST, Saver
+from .evaluation import make_evaluate
 from .profiling import Profiler
 from .progress import Progress
 from .protocols import Model
-from .saver import Saver
 from .state import DataPosition, State
+from .steps import Train
+from .variables import averaged, global_step_of, network_variables, networks_of, optimizers_of, variables_of
 
 STOPPED = 42
 """Exit status of a run that a signal stopped after saving: the same command goes on."""
 
+_OF_THE_STEP = (vocab.learning_rate, vocab.gradient_norm)
+"""Curves of one step's values; the others are means over the steps since the last point."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a call of ``train`` ended."""
+    """How a training ended."""
 
     global_step: int
-    loss: float
-    error: float
+    train_loss: float
+    """Of the last step."""
+
+    validation_loss: float
+    """Of the last evaluation, like the next one."""
+
+    validation_error: float
+    best_error: float | None
+    """The lowest validation error, None if there was no evaluation."""
+
+    best_step: int | None
     examples_per_second: float
     stopped: bool
     """Whether a signal ended it before the last step."""
@@ -66,12 +83,12 @@ class Trainer:
         options: LoopOptions,
         peers: Peers | None = None,
         augment: batches.Augment | None = None,
+        actions: Sequence[Action] = (),
     ) -> None:
         """Restores the newest checkpoint of the run, if there is one.
 
         Args:
-            model: has ``inference``, ``loss``, ``optimize``, ``totals`` and ``figures``, and was made in
-                ``strategy.scope()``.
+            model: was made in ``strategy.scope()``.
             strategy: as ``placement.strategy`` returns it.
             dataset: what the splits are of.
             train_split: what to train on.
@@ -82,9 +99,11 @@ class Trainer:
             options: what happens when.
             peers: the processes that train together; None if this one trains alone.
             augment: varies training batches; see ``batches.training``.
+            actions: what else happens, after the evaluation and before the checkpoint of a step.
 
         Raises:
-            UserError: no checkpoint can be read, or it belongs to another model or other data.
+            UserError: no checkpoint can be read, it belongs to another model or other data, or the model would
+                train otherwise on several devices than on one.
         """
         self.folder = Path(model_dir)
         self.options = options
@@ -92,25 +111,26 @@ class Trainer:
         self.model = model
         self.strategy = strategy
         self.peers = peers or Peers(None, 0)
+        self._actions = tuple(actions)
         variables = variables_of(model)
-        writes = self.peers.is_chief
-        self.saver = Saver(self.folder / NEWEST, variables, writes=writes)
-        self.best = Saver(self.folder / BEST, variables, writes=writes)
+        self.saver = Saver(self.folder / NEWEST, variables)
+        self.best = Saver(self.folder / BEST, variables)
         data = DataPosition(dataset.fingerprint, train_split.examples, batch_size, seed)
         with strategy.scope():
             restored = self.saver.restore()
-        self.first_step = int(model.optimizer.iterations.numpy())
+        self.first_step = int(global_step_of(model).numpy())
         self.peers.agree({"step": f"{self.folder} at step {self.first_step}"})
         self.resumed = restored is not None
         self.state = self._resume(restored, data) if restored else State(data)
+        self._check_model()
 
-        self._evaluate = steps.make_evaluate(model, strategy)
+        self._evaluate = make_evaluate(model, strategy)
         self._validation = batches.evaluation(validation_split, strategy, batch_size=batch_size)
         # As many training examples, seen as in evaluation: what the two errors differ by is overfitting.
         examples = min(train_split.examples, validation_split.examples)
         seen = dataclasses.replace(train_split, examples=examples)
         self._seen = batches.evaluation(seen, strategy, batch_size=batch_size)
-        training = batches.training(
+        self._batches = batches.training(
             train_split,
             strategy,
             batch_size=batch_size,
@@ -120,7 +140,6 @@ class Trainer:
             accumulate_steps=model.options.accumulate_steps,
             augment=augment,
         )
-        self._take = steps.make_train(model, strategy, iter(training))
         self._faster_input = batches.advice(train_split, augmented=augment is not None)
         self._samples = (
             None if restored else batches.first_examples(train_split, seed=seed, augment=augment)
@@ -132,10 +151,7 @@ class Trainer:
         if self.first_step >= self.options.train_steps:
             return "a larger --train_steps or --epochs goes on"
         if self._out_of_patience():
-            return (
-                f"the last {self.state.evaluations_since_best} evaluations brought no new best; "
-                "a larger --early_stop_patience, or 0, goes on"
-            )
+            return "no better validation error for --early_stop_patience evaluations; a larger one goes on"
         return None
 
     def run(self) -> Outcome:
@@ -145,41 +161,33 @@ class Trainer:
             UserError: a checkpoint could not be written, or the loss became NaN or Inf.
         """
         last = self.options.train_steps
+        is_chief = self.peers.is_chief
         logging.info("%s: training from step %d to %d", self.folder, self.first_step, last)
-        self.curves = Curves(
-            self.folder,
-            self.first_step if self.resumed else None,
-            writes=self.peers.is_chief,
-        )
-        if self._samples is not None:
-            self.curves.samples(self._samples[vocab.x])
-            if self.peers.is_chief:
-                self.curves.graph(self.model.inference, self._samples[vocab.x])
+        for name in ("train", "validation") if is_chief else ():
+            events.drop_after(self.folder / name, self.first_step if self.resumed else -1)
+        self._train_writer = summaries.Writer(self.folder / "train" if is_chief else None)
+        self._validation_writer = summaries.Writer(self.folder / "validation" if is_chief else None)
+        if is_chief and self._samples is not None:
+            x = self._samples[vocab.x]
+            if summaries.are_images(x):
+                self._train_writer.write("images", vocab.x, x, 0)
+            self._train_writer.graph(self.model.inference, x, vocab.x)
+        self._take = Train(self.model, self.strategy, iter(self._batches))
         self._saved_step = self.first_step if self.resumed else -1
-        self.progress = Progress(self.first_step, last, self.batch_size, shown=self.peers.is_chief)
-        save = loop.Action(
-            self.options.checkpoint_every,
-            self.checkpoint,
-            at_end=True,
-            seconds=self.options.checkpoint_seconds,
-        )
-        actions = [loop.Action(self.options.evaluate_every, self.evaluate, at_end=True)]
-        if self.options.summarize_gradients:
-            actions.append(loop.Action(self.options.summary_every, self.summarize_gradients))
-        profiler = Profiler(self.folder, self.options.profile_steps, writes=self.peers.is_chief)
-        actions.append(loop.Action(0, profiler.at, at=profiler.steps))
-        actions.append(save)  # last: it tells of what the others did
+        self.progress = Progress(self.first_step, last, self.batch_size, shown=is_chief)
+        profiler = Profiler(self.folder, self.options.profile_steps)
         with loop.stop_signals() as asked, self.progress.bar:
             step = loop.run(
                 self.take_steps,
                 first_step=self.first_step,
                 last_step=last,
                 steps_per_loop=self.options.steps_per_loop,
-                actions=actions,
+                actions=self._all_actions(profiler),
+                context=lambda step: Context(step, self.model, self._train_writer),
                 agree=lambda count: self._agreed(0 if asked.is_set() else count),
             )
             profiler.close()
-            if self._saved_step != step:
+            if is_chief and self._saved_step != step:
                 self.checkpoint(step)
             self.best.wait()
             self.saver.wait()
@@ -192,56 +200,141 @@ class Trainer:
     def outcome(
         self, step: int, examples_per_second: float = 0.0, stopped: bool = False
     ) -> Outcome:
-        """Returns how a call ended that left the run at ``step``."""
-        return Outcome(step, self.state.loss, self.state.error, examples_per_second, stopped)
+        """Returns how a training ended that left the run at ``step``."""
+        state = self.state
+        error, best = state.best[0] if state.best else (None, None)
+        figures = (state.loss, state.validation_loss, state.error, error, best)
+        return Outcome(step, *figures, examples_per_second, stopped)
 
     def take_steps(self, step: int, count: int) -> None:
         """Takes ``count`` steps after step ``step``, and writes the curves at those that are due.
 
         Raises:
-            UserError: the loss or the gradients of a step are NaN or Inf, or a checkpoint could not be written.
+            UserError: a scalar of a step is NaN or Inf, or a checkpoint could not be written.
         """
         self.best.check()
         self.saver.check()
         began = time.monotonic()
         try:
-            rows, self._gradients = self._take(count)
+            rows, self._last = self._take(count)
         except tf.errors.InvalidArgumentError as error:
             raise numerics.explained(error) or error from None
         rows = rows.numpy()
         seconds = time.monotonic() - began
-        self._refuse_nonfinite(step, rows)
-        reported = dict(zip(steps.PER_STEP, rows.T, strict=True))
+        names = self._take.names
+        self._refuse_nonfinite(step, names, rows)
+        reported = dict(zip(names, rows.T, strict=True))
         self.state.loss = float(reported[vocab.loss][-1])
-        waited = float(reported[vocab.input_wait].sum())
+        waited = float(reported[vocab.input_wait].sum()) if vocab.input_wait in reported else 0.0
         rate = self.progress.update(step + count, count, seconds, self.state.loss, waited)
         taken = np.arange(step + 1, step + count + 1)
         due = taken % self.options.summary_every == 0
+        averaged = [name for name in names if name not in (*_OF_THE_STEP, vocab.input_wait)]
+        means = self.state.add_steps(averaged, np.stack([reported[n] for n in averaged], 1), due)
         if due.any():
-            reported[vocab.examples_per_second] = np.full(count, rate, np.float32)
-            self.curves.training(taken[due], {k: v[due] for k, v in reported.items()})
+            curves = {name: values[due] for name, values in reported.items()}
+            curves |= dict(zip(averaged, means.T, strict=True))
+            curves[vocab.examples_per_second] = np.full(due.sum(), rate, np.float32)
+            self._train_writer.scalars(taken[due], curves)
 
     def evaluate(self, step: int) -> None:
         """Evaluates the validation split, and saves the checkpoint apart if it is among the best."""
-        with self.strategy.scope(), optimizers.averaged(self.model.optimizer):
-            figures = self._evaluate(self._validation)
+        with self.strategy.scope(), averaged(self.model):
+            metrics = self._evaluate(self._validation)
             error = self._evaluate(self._seen)[vocab.error]
-        self.curves.training(np.array([step]), {vocab.error: np.array([error], np.float32)})
-        scalars = {name: value for name, value in figures.items() if isinstance(value, float)}
-        self.curves.evaluation(step, scalars)
+        at = np.array([step])
+        self._train_writer.scalars(at, {vocab.error: np.array([error], np.float32)})
+        scalars = {name: value for name, value in metrics.items() if isinstance(value, float)}
+        self._validation_writer.scalars(
+            at, {name: np.array([value], np.float32) for name, value in scalars.items()}
+        )
         text = ", ".join(f"{name}: {value:.4f}" for name, value in scalars.items())
         logging.info("validation | step: %d, %s", step, text)
-        if self.state.add_evaluation(figures[vocab.error], step, self.options.keep_best):
+        is_best = self.state.add_evaluation(
+            metrics[vocab.error], metrics[vocab.loss], step, self.options.keep_best
+        )
+        if is_best and self.peers.is_chief:
             self.best.save(step, self.state, [best for _, best in self.state.best])
 
-    def summarize_gradients(self, step: int) -> None:
-        """Writes histograms of the weights and of the gradients of the last step."""
-        self.curves.histograms(step, self.model.network.variables, self._gradients)
-
     def checkpoint(self, step: int) -> None:
-        """Saves the run as it is after ``step`` steps; the best that it tells of comes first."""
+        """Saves the run as it is after ``step`` steps; the best that it refers to comes first."""
         self.saver.save(step, self.state, self.options.keep_checkpoints, after=self.best)
         self._saved_step = step
+
+    def _all_actions(self, profiler: Profiler) -> list[Action]:
+        """Returns what happens on which steps, in this order; on other workers than the chief only what all do."""
+        options = self.options
+        actions = [
+            Action(
+                lambda context: self.evaluate(context.step),
+                every_steps=options.evaluate_every,
+                at_end=True,
+                everywhere=True,
+            ),
+            Action(lambda context: profiler.at(context.step), at_steps=profiler.steps),
+            *self._actions,
+        ]
+        if options.summarize_gradients or self._take.shown:
+            actions.insert(1, Action(self._show, every_steps=options.summary_every))
+        actions.append(
+            Action(
+                lambda context: self.checkpoint(context.step),
+                every_steps=options.checkpoint_every,
+                every_seconds=options.checkpoint_seconds,
+                at_end=True,
+            )
+        )
+        if self.peers.is_chief:
+            return [dataclasses.replace(a, run=self._within(a.run)) for a in actions]
+        # Loops have to end on the same steps on all workers.
+        return [
+            a if a.everywhere else dataclasses.replace(a, run=_nothing, every_seconds=float("inf"))
+            for a in actions
+        ]
+
+    def _within(self, run: Any) -> Any:
+        """Returns an action in which ``summaries.write`` writes at once."""
+
+        def called(context: Context) -> None:
+            def receive(kind: str, name: str, value: Any) -> None:
+                context.writer.write(kind, name, value, context.step)
+
+            with summaries.receiving(receive):
+                run(context)
+
+        return called
+
+    def _show(self, context: Context) -> None:
+        """Writes what the last step shows, and histograms of weights and gradients if they are asked for."""
+        for name, kind in self._take.shown.items():
+            context.writer.write(kind, name, self._last[name], context.step)
+        if not self.options.summarize_gradients:
+            return
+        prefix = per_variable(vocab.gradient, "")
+        gradients = {n: v for n, v in self._last.items() if n.startswith(prefix)}
+        weights = {key: v.value for key, v in network_variables(self.model).items()}
+        for name, value in (weights | gradients).items():
+            context.writer.write("histogram", name, value, context.step)
+        for name, value in gradients.items():
+            norm = per_variable(vocab.gradient_norm, name.removeprefix(prefix))
+            context.writer.write("scalar", norm, tf.norm(value), context.step)
+
+    def _check_model(self) -> None:
+        """Refuses what would train otherwise on several devices; what a run on one was trained with, it goes on with."""
+        for optimizer in optimizers_of(self.model).values():
+            optimizers.warn_or_refuse_multipliers(
+                optimizer, self.model.options, resumed=self.resumed
+            )
+        unsafe = [u for network in networks_of(self.model).values() for u in layers.unsafe(network)]
+        if not unsafe:
+            return
+        problem = (
+            f"{'; '.join(unsafe[:3])}{f'; and {len(unsafe) - 3} more' if len(unsafe) > 3 else ''}: several devices "
+            "would train another model than one; use layers.for_replicas(network), or the engine's own layers"
+        )
+        if self.strategy.num_replicas_in_sync > 1 or not self.resumed:
+            raise UserError(problem)
+        logging.warning("%s", problem)
 
     def _resume(self, state: State, data: DataPosition) -> State:
         """Returns the state to go on from, on the data that this run is given."""
@@ -264,17 +357,18 @@ class Trainer:
         patience = self.options.early_stop_patience
         return 0 < patience <= self.state.evaluations_since_best
 
-    def _refuse_nonfinite(self, step: int, rows: np.ndarray) -> None:
-        bad = ~np.isfinite(rows).all(axis=1)
+    def _refuse_nonfinite(self, step: int, names: Sequence[str], rows: np.ndarray) -> None:
+        bad = ~np.isfinite(rows)
         if not bad.any():
             return
-        row = int(bad.argmax())
-        name, value = next(
-            (n, v) for n, v in zip(steps.PER_STEP, rows[row], strict=True) if not np.isfinite(v)
-        )
+        row, column = np.argwhere(bad)[0]
         self.saver.wait()
         self.best.wait()
         raise UserError(
-            f"step {step + row + 1}: {name} became {value}; nothing was saved since: run again from the "
-            "last checkpoint with a lower --learning_rate or --clip_norm"
+            f"step {step + row + 1}: {names[column]} became {rows[row, column]}; nothing was saved since: run again "
+            "from the last checkpoint with a lower --learning_rate or --clip_norm"
         )
+
+
+def _nothing(context: Context) -> None:
+    """What an action of the chief is on other workers."""
