@@ -23,7 +23,7 @@ import shutil, sys
 from pathlib import Path
 import tensorflow as tf
 from digit_classifier.engine.run.checkpoints import read, steps_in
-from digit_classifier.engine.run.saver import Saver
+from digit_classifier.engine.run.checkpoints import Saver
 from digit_classifier.engine.run.state import State
 run, *steps = sys.argv[1:]
 for step in map(int, steps):

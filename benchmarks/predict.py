@@ -18,7 +18,7 @@ from absl import flags as absl_flags
 from digit_classifier import flags, predict
 from digit_classifier.engine import batches, dataset
 from digit_classifier.engine.examples import open_split
-from digit_classifier.engine.run import saver
+from digit_classifier.engine.run import restore
 from digit_classifier.inputs import open_inputs
 from digit_classifier.model import Model
 from measuring import Bar, report, take_turns
@@ -42,7 +42,7 @@ def main() -> None:
     arguments = parser.parse_args()
     data = dataset.load("data")
     model = Model.for_dataset(data)
-    saver.restore_run("runs/baseline", model)
+    restore.restore_run("runs/baseline", model)
     inference = tf.function(model.inference)
 
     with tempfile.TemporaryDirectory() as folder:

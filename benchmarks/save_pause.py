@@ -15,7 +15,7 @@ import keras
 import tensorflow as tf
 from digit_classifier.engine import optimizers
 from digit_classifier.engine.options import OptimizerOptions
-from digit_classifier.engine.run.saver import Saver
+from digit_classifier.engine.run.checkpoints import Saver
 from digit_classifier.engine.run.state import DataPosition, State
 from measuring import Bar, Row, report
 

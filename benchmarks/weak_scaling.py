@@ -54,7 +54,7 @@ def work(core: int, workers: list[str], batch_size: int) -> None:
     same = strategy.distribute_datasets_from_function(
         lambda _: tf.data.Dataset.from_tensors(batch).repeat()
     )
-    train = steps.make_train(model, strategy, iter(same))
+    train = steps.Train(model, strategy, iter(same))
     train(2)
     print("ready", flush=True)
     for _ in sys.stdin:

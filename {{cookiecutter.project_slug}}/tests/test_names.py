@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from {{ cookiecutter.__package_name }}.engine.export import restored
 from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
-from {{ cookiecutter.__package_name }}.engine.run import checkpoints
+from {{ cookiecutter.__package_name }}.engine.run.variables import variables_of
 from {{ cookiecutter.__package_name }}.model import Model
 from {{ cookiecutter.__package_name }}.vocab import vocab
 
@@ -56,7 +56,7 @@ def test_every_name_in_events_checkpoints_and_exports_is_of_the_vocabulary(
     of_each = {f"gradient_norm/{variable.path}" for variable in model.network.trainable_variables}
     assert {"loss", "error", "input_wait", *of_each} <= tags
     keys = set(checkpoint(run, 10))
-    assert keys == {*checkpoints.variables_of(model), "state"}
+    assert keys == {*variables_of(model), "state"}
 
     exported = run / "export" / "1"
     saved = tf.train.list_variables(str(exported / "variables" / "variables"))

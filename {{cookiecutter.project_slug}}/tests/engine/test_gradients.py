@@ -138,6 +138,52 @@ def test_multipliers_come_before_clipping():
     assert after[0] == pytest.approx(WEIGHTS - 0.1 * 3 * kernel * 0.5 / norm)
 
 
+def test_own_transforms_come_before_clipping():
+    _, kernel, bias = by_hand()
+    network = linear()
+    seen = []
+
+    def halve_kernels(gradients, variables):
+        seen.extend(variable.path for variable in variables)
+        return [g / 2 if len(g.shape) > 1 else g for g in gradients]
+
+    gradients.minimize(
+        squared_error(network),
+        tf.constant(X),
+        tf.constant(Y),
+        network=network,
+        optimizer=sgd(network),
+        options=OptimizerOptions(clip_value=0.3),
+        seed=0,
+        transforms=[halve_kernels],
+    )
+    after = network.get_layer("dense").get_weights()
+    assert seen == ["dense/kernel", "dense/bias"]
+    assert after[0] == pytest.approx(WEIGHTS - 0.1 * np.clip(kernel / 2, -0.3, 0.3))
+    assert after[1] == pytest.approx(BIAS - 0.1 * np.clip(bias, -0.3, 0.3))
+
+
+def test_further_features_reach_the_loss_by_name_and_are_cut_like_the_batch():
+    network = linear()
+    seen = []
+
+    def loss(x, y, training=False, weight=None):
+        seen.append(weight.numpy().tolist())
+        return weight * squared_error(network)(x, y, training)
+
+    gradients.minimize(
+        loss,
+        tf.constant(X),
+        tf.constant(Y),
+        network=network,
+        optimizer=sgd(network),
+        options=OptimizerOptions(accumulate_steps=2),
+        seed=0,
+        weight=tf.constant([1.0, 2.0, 3.0, 4.0]),
+    )
+    assert seen == [[1.0, 2.0], [3.0, 4.0]]
+
+
 def test_each_variable_is_clipped_by_its_own_norm():
     _, kernel, bias = by_hand()
     network = linear()

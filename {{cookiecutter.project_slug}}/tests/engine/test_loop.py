@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from {{ cookiecutter.__package_name }}.engine.actions import Action
 from {{ cookiecutter.__package_name }}.engine.run import loop
 
 
@@ -12,13 +13,14 @@ def recorded(first, last, steps_per_loop, actions, **options):
     done: list[tuple[str, int] | tuple[str, int, int]] = []
 
     def action(name, every, at_end):
-        return loop.Action(every, lambda step: done.append((name, step)), at_end)
+        return Action(lambda step: done.append((name, step)), every_steps=every, at_end=at_end)
 
     end = loop.run(
         lambda step, count: done.append(("take", step, count)),
         first_step=first,
         last_step=last,
         steps_per_loop=steps_per_loop,
+        context=lambda step: step,
         actions=[action(*entry) for entry in actions],
         **options,
     )
@@ -59,7 +61,8 @@ def test_an_action_may_be_due_on_given_steps(steps_per_loop):
         first_step=4,
         last_step=30,
         steps_per_loop=steps_per_loop,
-        actions=[loop.Action(0, done.append, at=(3, 11, 20))],
+        context=lambda step: step,
+        actions=[Action(done.append, at_steps=(3, 11, 20))],
     )
     assert done == [11, 20]
 
@@ -83,6 +86,7 @@ def test_a_loop_of_slow_steps_takes_about_a_second(step_seconds, longest):
         first_step=0,
         last_step=1_000,
         steps_per_loop=100,
+        context=lambda step: step,
         actions=[],
         clock=lambda: now[0],
     )
@@ -121,7 +125,8 @@ def test_a_stop_comes_between_two_loops_and_leaves_the_end_undone():
         first_step=0,
         last_step=1000,
         steps_per_loop=5,
-        actions=[loop.Action(400, saved.append, at_end=True)],
+        context=lambda step: step,
+        actions=[Action(saved.append, every_steps=400, at_end=True)],
         agree=lambda count: 0 if asked.is_set() else count,
     )
     assert end == 17
@@ -195,7 +200,8 @@ def test_an_action_is_also_done_when_it_was_not_done_for_its_seconds():
         first_step=0,
         last_step=40,
         steps_per_loop=3,
-        actions=[loop.Action(25, done.append, seconds=10)],
+        context=lambda step: step,
+        actions=[Action(done.append, every_steps=25, every_seconds=10)],
         clock=lambda: now[0],
     )
     # Loops of one step end at 1, 2, 3, ...: the first that is 10 seconds or more after the last time it was done.

@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -6,7 +7,9 @@ import pytest
 import tensorflow as tf
 
 from {{ cookiecutter.__package_name }}.engine import optimizers
+from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.options import OPTIMIZERS, SCHEDULES, OptimizerOptions
+from {{ cookiecutter.__package_name }}.engine.run.variables import averaged
 
 
 def rates(**options):
@@ -107,7 +110,7 @@ def test_averages_follow_the_weights_and_take_their_place_on_request():
     assert variable is weights
     assert average.numpy() == pytest.approx(expected)
     before = weights.numpy()
-    with optimizers.averaged(optimizer):
+    with averaged(SimpleNamespace(network=None, optimizer=optimizer)):
         assert weights.numpy() == pytest.approx(expected)
         assert not np.allclose(weights.numpy(), before)
     assert weights.numpy().tobytes() == before.tobytes()
@@ -116,7 +119,7 @@ def test_averages_follow_the_weights_and_take_their_place_on_request():
 def test_without_averages_the_weights_stay_where_averages_are_asked_for():
     weights, optimizer = built("sgd")
     before = weights.numpy()
-    with optimizers.averaged(optimizer):
+    with averaged(SimpleNamespace(network=None, optimizer=optimizer)):
         assert weights.numpy().tobytes() == before.tobytes()
 
 
@@ -142,3 +145,75 @@ def test_the_rate_in_use_is_that_of_the_number_of_steps_taken():
         used.append(float(optimizer.learning_rate))
         optimizer.apply([tf.constant([0.0, 0.0])], [weights])
     assert used == pytest.approx([0.025, 0.05, 0.075, 0.1, 0.1])
+
+
+ANY = {
+    "sgd": lambda: keras.optimizers.SGD(0.1, momentum=0.9, weight_decay=0.01),
+    "adamw": lambda: keras.optimizers.AdamW(0.1, use_ema=True, ema_momentum=0.5),
+    "lion": lambda: keras.optimizers.Lion(0.1),
+    "nadam": lambda: keras.optimizers.Nadam(0.1),
+    "ftrl": lambda: keras.optimizers.Ftrl(0.1),
+}
+
+
+def moved(optimizer, factors, steps=1):
+    variables = [keras.Variable([1.0, -2.0], name=name) for name in ("slow", "fast")]
+    optimizer = optimizers.prepare(optimizer, variables)
+    before = [v.numpy() for v in variables]
+    for _ in range(steps):
+        optimizers.apply(optimizer, [tf.constant([0.3, -7.0])] * 2, variables, factors)
+    return [v.numpy() - b for v, b in zip(variables, before, strict=True)], variables, optimizer
+
+
+@pytest.mark.parametrize("name", ANY)
+def test_a_learning_rate_multiplier_scales_the_update_of_every_optimizer(name):
+    (slow, fast), _, _ = moved(ANY[name](), [0.25, 1.0])
+    (plain, _), _, _ = moved(ANY[name](), [1.0, 1.0])
+    assert fast.tobytes() == plain.tobytes()
+    assert slow == pytest.approx(0.25 * plain, rel=1e-5)
+
+
+def test_averages_are_of_the_scaled_variables():
+    optimizer = keras.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.5)
+    _, (slow, _), optimizer = moved(optimizer, [0.5, 1.0], steps=2)
+    after_one = np.array([1.0, -2.0]) - 0.5 * 0.1 * np.array([0.3, -7.0])
+    average = dict((v.path, a.numpy()) for v, a in optimizers.averages(optimizer))["slow"]
+    assert average == pytest.approx(0.5 * after_one + 0.5 * slow.numpy(), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("argument", "instead"),
+    [
+        ({"clipnorm": 1.0}, "--clip_variable_norm"),
+        ({"global_clipnorm": 1.0}, "--clip_norm"),
+        ({"clipvalue": 1.0}, "--clip_value"),
+        ({"gradient_accumulation_steps": 2}, "--accumulate_steps"),
+        ({"use_ema": True, "ema_overwrite_frequency": 2}, "averages"),
+    ],
+)
+def test_what_keras_does_on_each_replica_alone_is_refused(argument, instead):
+    with pytest.raises(UserError, match=rf"optimizer 'adam\w*': {list(argument)[-1]} .*{instead}"):
+        optimizers.adopt(keras.optimizers.Adam(0.1, **argument))
+
+
+def test_a_scaled_loss_is_refused():
+    with pytest.raises(UserError, match="--precision=bfloat16"):
+        optimizers.adopt(keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD()))
+
+
+def test_a_rate_that_is_a_number_is_no_variable_of_a_checkpoint():
+    _, _, optimizer = moved(keras.optimizers.Adam(0.1), [1.0, 1.0])
+    assert float(optimizer.learning_rate) == pytest.approx(0.1)
+    assert not [v.path for v in optimizer.variables if "learning_rate" in v.path]
+
+
+def test_multipliers_of_gradients_are_refused_where_they_change_nothing(caplog):
+    options = OptimizerOptions(gradient_multipliers=((".*", 0.1),))
+    adam, sgd = keras.optimizers.Adam(), keras.optimizers.SGD()
+    optimizers.warn_or_refuse_multipliers(sgd, options, resumed=False)
+    assert caplog.text == ""
+    with pytest.raises(UserError, match=r"'adam\w*'.*--learning_rate_multipliers"):
+        optimizers.warn_or_refuse_multipliers(adam, options, resumed=False)
+    optimizers.warn_or_refuse_multipliers(adam, options, resumed=True)
+    assert "--learning_rate_multipliers" in caplog.text
+    optimizers.warn_or_refuse_multipliers(adam, OptimizerOptions(), resumed=False)

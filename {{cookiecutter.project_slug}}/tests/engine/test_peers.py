@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from {{ cookiecutter.__package_name }}.engine import errors
 from {{ cookiecutter.__package_name }}.engine.distribute import peers
 from {{ cookiecutter.__package_name }}.engine.distribute.cluster import Cluster
-from {{ cookiecutter.__package_name }}.engine import errors
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 
 

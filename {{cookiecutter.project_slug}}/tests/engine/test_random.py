@@ -91,7 +91,7 @@ def test_dropout_changes_nothing_in_inference_or_at_rate_zero():
 
 def test_dropout_outside_draws_is_an_error_that_names_the_layer():
     layer = random.Dropout(0.5, name="dropout_9")
-    with pytest.raises(RuntimeError, match=r"layer dropout_9 draws random numbers.*random\.draws"):
+    with pytest.raises(RuntimeError, match=r"dropout_9 draws random numbers.*random\.draws"):
         layer(tf.ones([2, 2]), training=True)
 
 

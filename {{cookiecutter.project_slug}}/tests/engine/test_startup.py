@@ -42,7 +42,7 @@ before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, most))
 from {startup.__name__} import import_tensorflow
 import_tensorflow()
-from {startup.__package__.rpartition('.')[0]}.data import records
+from {startup.__package__.rpartition(".")[0]}.data import records
 print(most, resource.getrlimit(resource.RLIMIT_NOFILE)[0], records._most_open())
 """
 

@@ -49,6 +49,7 @@ class Plain:
 
     def __init__(self, options):
         keras.utils.set_random_seed(0)
+        self.seed = 3
         x = keras.Input((WIDTH,))
         h = keras.layers.Dense(32, "silu", name="dense")(x)
         h = random.Dropout(0.3, name="dropout")(h)
@@ -60,15 +61,7 @@ class Plain:
         return tf.nn.sparse_softmax_cross_entropy_with_logits(y, self.network(x, training=training))
 
     def optimize(self, x, y):
-        return gradients.minimize(
-            self.loss,
-            x,
-            y,
-            network=self.network,
-            optimizer=self.optimizer,
-            options=self.options,
-            seed=3,
-        )
+        return gradients.minimize(self, x, y)
 
 
 def weights_after(split, accumulate_steps):
@@ -77,7 +70,7 @@ def weights_after(split, accumulate_steps):
     batched = batches.training(
         split, ONE_DEVICE, batch_size=64, seed=3, accumulate_steps=accumulate_steps
     )
-    steps.make_train(model, ONE_DEVICE, iter(batched))(STEPS)
+    steps.Train(model, ONE_DEVICE, iter(batched))(STEPS)
     assert int(model.optimizer.iterations) == STEPS
     return model.network.get_weights()
 
@@ -122,8 +115,9 @@ def slow_input(ready):
 def waited(batched, of=Plain):
     """Returns the seconds that a step waited for its input."""
     model: Any = of(OptimizerOptions())
-    rows, _ = steps.make_train(model, ONE_DEVICE, iter(batched))(10)
-    return np.median(dict(zip(steps.PER_STEP, rows.numpy().T, strict=True))[vocab.input_wait])
+    train = steps.Train(model, ONE_DEVICE, iter(batched))
+    rows, _ = train(10)
+    return np.median(dict(zip(train.names, rows.numpy().T, strict=True))[vocab.input_wait])
 
 
 def test_steps_wait_for_input_that_takes_longer_than_they_do(ready, slow_input):
@@ -138,8 +132,9 @@ def test_a_batch_comes_while_a_step_is_computed(slow_input):
 def test_the_gradients_of_the_last_step_come_back_on_request(split):
     model: Any = Plain(OptimizerOptions(report_gradients=True))
     iterator = iter(batches.training(split, ONE_DEVICE, batch_size=64, seed=3))
-    rows, last = steps.make_train(model, ONE_DEVICE, iterator)(3)
+    train = steps.Train(model, ONE_DEVICE, iterator)
+    rows, last = train(3)
     assert set(last) == {f"{vocab.gradient}/{v.path}" for v in model.network.trainable_variables}
     norm = np.sqrt(sum(np.sum(np.square(value)) for value in last.values()))
-    reported = dict(zip(steps.PER_STEP, rows.numpy()[-1], strict=True))
+    reported = dict(zip(train.names, rows.numpy()[-1], strict=True))
     assert norm == pytest.approx(reported[vocab.gradient_norm], rel=1e-5)

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 from tensorboard.plugins.hparams import metadata
@@ -27,13 +28,15 @@ def test_tensorflow_writes_the_same(tmp_path, event_values):
     pixels = np.random.default_rng(0).integers(0, 256, [3, 6, 8, 1]).astype(np.uint8)
     weights = np.random.default_rng(0).normal(size=[40, 30]).astype(np.float32)
     writer = Writer(tmp_path / "ours")
-    writer.images(tf.constant(pixels), step=0)
+    writer.write("images", "x", tf.constant(pixels), 0)
     writer.scalars(np.array([7]), {"loss": np.array([1 / 3], np.float32)})
-    writer.histograms(7, {"inference": tf.constant(weights)})
+    writer.write("histogram", "inference", tf.constant(weights), 7)
+    writer.write("text", "label", tf.constant(["a", "b"]), 7)
     with tf.summary.create_file_writer(str(tmp_path / "theirs")).as_default():
         tf.summary.image("x", pixels, step=0, max_outputs=3)
         tf.summary.scalar("loss", np.float32(1 / 3), step=7)
         tf.summary.histogram("inference", weights, step=7)
+        tf.summary.text("label", ["a", "b"], step=7)
     ours, theirs = event_values(tmp_path / "ours"), event_values(tmp_path / "theirs")
     assert [value[:2] for value in ours] == [value[:2] for value in theirs]
     for (_, _, value), (_, _, expected) in zip(ours, theirs, strict=True):
@@ -52,7 +55,7 @@ def test_steps_beyond_32_bits_are_kept(tmp_path, event_values):
 def test_images_are_a_picture_of_the_first_sixteen(tmp_path, event_values):
     pixels = np.random.default_rng(0).integers(0, 256, [20, 8, 8, 1]).astype(np.uint8)
     writer = Writer(tmp_path)
-    writer.images(tf.constant(pixels), step=0)
+    writer.write("images", "x", tf.constant(pixels), 0)
     ((tag, step, value),) = event_values(tmp_path)
     assert (tag, step) == ("x", 0)
     width, height, *pictures = value.tolist()
@@ -87,8 +90,26 @@ def test_hyper_parameters_take_the_place_of_those_before_and_keep_their_types(tm
     assert found == {"learning_rate": 0.2, "augment": True, "optimizer": "sgd"}
 
 
-def test_what_is_no_picture_is_left_out(tmp_path, event_values):
-    writer = Writer(tmp_path)
-    writer.images(tf.zeros([20, 7]), step=0)
-    writer.images(tf.zeros([20, 7, 7, 2]), step=0)
-    assert event_values(tmp_path) == []
+def test_images_have_a_height_a_width_and_one_or_three_channels():
+    assert summaries.are_images(tf.zeros([20, 7, 7, 1]))
+    assert not summaries.are_images(tf.zeros([20, 7]))
+    assert not summaries.are_images(tf.zeros([20, 7, 7, 2]))
+    assert not summaries.are_images({"image": tf.zeros([20, 7, 7, 1])})
+
+
+def test_a_process_without_a_folder_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Writer(None).write("scalar", "loss", 1.0, 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_an_action_shows_is_received_and_outside_of_training_nothing_happens():
+    received = []
+    with summaries.receiving(lambda *shown: received.append(shown)):
+        summaries.write("scalar", "loss", 1.0)
+    summaries.write("scalar", "loss", 2.0)
+    assert received == [("scalar", "loss", 1.0)]
+    with pytest.raises(
+        ValueError, match=r"kind 'audio' is none of scalar, histogram, images, text"
+    ):
+        summaries.write("audio", "x", 0)

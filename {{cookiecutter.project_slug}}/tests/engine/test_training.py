@@ -15,8 +15,9 @@ from {{ cookiecutter.__package_name }}.engine import batches, optimizers
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.examples import open_split
 from {{ cookiecutter.__package_name }}.engine.options import LoopOptions, OptimizerOptions
-from {{ cookiecutter.__package_name }}.engine.run import steps
-from {{ cookiecutter.__package_name }}.engine.run.saver import restore_run
+from {{ cookiecutter.__package_name }}.engine.run import trainer as trainers
+from {{ cookiecutter.__package_name }}.engine.run.evaluation import make_evaluate
+from {{ cookiecutter.__package_name }}.engine.run.restore import restore_run
 from {{ cookiecutter.__package_name }}.engine.run.trainer import Trainer
 from {{ cookiecutter.__package_name }}.model import Model
 from {{ cookiecutter.__package_name }}.vocab import vocab
@@ -259,7 +260,7 @@ def test_weights_and_gradients_are_shown_whenever_curves_are_written(
 def test_averages_are_what_is_evaluated_and_restored(trainer, prepared, checkpoint, tmp_path):
     options = dataclasses.replace(OPTIMIZER, ema_momentum=0.9)
     run = trainer(tmp_path, optimizer=options, train_steps=20)
-    error = run.run().error
+    error = run.run().validation_error
     saved = checkpoint(tmp_path, 20)
     judged = {}
     for averages, name in ((True, vocab.average), (False, vocab.inference)):
@@ -268,7 +269,7 @@ def test_averages_are_what_is_evaluated_and_restored(trainer, prepared, checkpoi
         for variable in model.network.trainable_variables:
             expected = saved[f"{name}/{variable.path}"]
             assert variable.numpy().tobytes() == expected.tobytes()
-        evaluate = steps.make_evaluate(model, tf.distribute.get_strategy())
+        evaluate = make_evaluate(model, tf.distribute.get_strategy())
         split = open_split(prepared, "validation")
         judged[name] = evaluate(
             batches.evaluation(split, tf.distribute.get_strategy(), batch_size=64)
@@ -345,12 +346,22 @@ def test_a_loss_that_is_not_finite_stops_training_and_leaves_finite_checkpoints(
             assert all(np.all(np.isfinite(v)) for k, v in values.items() if k != vocab.state)
 
 
-def test_the_step_whose_loss_is_not_finite_is_named(trainer, ten_steps):
+def test_the_step_whose_loss_is_not_finite_is_named(trainer, ten_steps, monkeypatch):
     run = trainer(ten_steps, optimizer=CONSTANT, train_steps=STEPS)
     rows = np.ones([7, 3], np.float32)
     rows[4, 0] = np.nan
     rows[5:] = np.inf
-    run._take = lambda steps: (tf.constant(rows), {})
+
+    class Taken:
+        names, shown = ("loss", "gradient_norm", "learning_rate"), {}
+
+        def __init__(self, *arguments):
+            pass
+
+        def __call__(self, count):
+            return tf.constant(rows), {}
+
+    monkeypatch.setattr(trainers, "Train", Taken)
     with pytest.raises(UserError, match=r"^step 15: loss became nan; "):
         run.run()
     assert [path.name for path in (ten_steps / "checkpoints").glob("*.index")] == ["ckpt-10.index"]

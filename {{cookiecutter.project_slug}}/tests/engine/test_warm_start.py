@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.run import warm_start as module
-from {{ cookiecutter.__package_name }}.engine.run.saver import save_variables
+from {{ cookiecutter.__package_name }}.engine.run.checkpoints import save_variables
 from {{ cookiecutter.__package_name }}.engine.run.warm_start import assign_values, warm_start
 from {{ cookiecutter.__package_name }}.model import Model
 

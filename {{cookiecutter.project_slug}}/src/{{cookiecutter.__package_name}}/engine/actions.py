@@ -1,7 +1,7 @@
 """What happens during training on which steps: an ``Action`` is a function and when to call it.
 
-A project's own are listed in ``actions.py`` beside ``model.py``. They happen on exact multiples of their period, whatever
-``--steps_per_loop`` is and wherever the run was stopped: the graph loop ends there.
+A project's own are listed in ``actions.py`` beside ``model.py``. They happen on exact multiples of their period,
+whatever ``--steps_per_loop`` is and wherever the run was stopped: the graph loop ends there.
 """
 
 import dataclasses

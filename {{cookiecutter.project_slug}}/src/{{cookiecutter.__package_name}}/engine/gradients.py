@@ -67,7 +67,9 @@ def minimize(
         UserError: the loss depends on a trainable variable that is not the model's, so that no checkpoint would
             hold it; a pattern of the multipliers matches no variable.
     """
-    if loss is None and not hasattr(model, vocab.loss):  # minimize(loss, x, ...), for one more release
+    if loss is None and not hasattr(
+        model, vocab.loss
+    ):  # minimize(loss, x, ...), for one more release
         loss, model = model, None
     loss = loss or model.loss
     networks = [network] if network is not None else list(of_model.networks_of(model).values())

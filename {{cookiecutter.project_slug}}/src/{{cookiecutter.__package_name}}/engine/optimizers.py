@@ -178,15 +178,17 @@ def apply(
 ) -> None:
     """Takes the optimizer's step, in a replica's context; each variable moves ``factors`` times as far.
 
-    What is scaled is the whole update, weight decay included, which is right for every optimizer. Moving averages follow
-    the scaled variables.
+    What is scaled is the whole update, weight decay included, which is right for every optimizer. Moving averages
+    follow the scaled variables.
     """
     scaled = [(v, factor) for v, factor in zip(variables, factors, strict=True) if factor != 1]
     before = [tf.identity(v.value) for v, _ in scaled]
     ids = {id(v) for v, _ in scaled}
     kept = [(v, average) for v, average in averages(optimizer) if id(v) in ids]
     averages_before = [tf.identity(average.value) for _, average in kept]
-    momentum = tf.where(optimizer.iterations.value > 0, getattr(optimizer, "ema_momentum", 0.0), 0.0)
+    momentum = tf.where(
+        optimizer.iterations.value > 0, getattr(optimizer, "ema_momentum", 0.0), 0.0
+    )
     optimizer.apply(gradients, variables)
     if not scaled:
         return

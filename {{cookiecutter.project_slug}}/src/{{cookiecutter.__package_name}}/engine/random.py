@@ -79,7 +79,9 @@ def draw(purpose: str, shape: list[Any]) -> tf.Tensor:
     """
     current = getattr(_draws, "current", None)
     if current is None:
-        raise RuntimeError(f"{purpose} draws random numbers in training: call it in random.draws(...)")
+        raise RuntimeError(
+            f"{purpose} draws random numbers in training: call it in random.draws(...)"
+        )
     seed, step, first = current
     return uniform(seed, purpose, step, first, shape)
 
@@ -118,7 +120,9 @@ class Dropout(keras.layers.Layer):
             return inputs
         sizes = list(inputs.shape[1:])
         if self.noise_shape is not None:
-            sizes = [s if n is None else n for n, s in zip(self.noise_shape[1:], sizes, strict=True)]
+            sizes = [
+                s if n is None else n for n, s in zip(self.noise_shape[1:], sizes, strict=True)
+            ]
         drawn = draw(self.path, [tf.shape(inputs)[0], *sizes])
         kept = tf.cast(drawn >= self.rate, inputs.dtype)
         return inputs * kept / (1 - self.rate)

@@ -45,15 +45,15 @@ _current = threading.local()  # replicas are traced in threads of their own
 def write(kind: str, name: str, value: Any) -> None:
     """Shows a value in TensorBoard.
 
-    In a training step, which a model's ``optimize`` takes, it is shown whenever curves are written, joined over replicas; a
-    scalar is a curve, like those that ``optimize`` returns. In an action it is shown at once. Anywhere else (evaluation,
-    an export) it does nothing.
+    In a training step, which a model's ``optimize`` takes, it is shown whenever curves are written, joined over
+    replicas; a scalar is a curve, like those that ``optimize`` returns. In an action it is shown at once. Anywhere else
+    (evaluation, an export) it does nothing.
 
     Args:
         kind: one of ``KINDS``.
         name: its tag.
-        value: a scalar; or ``[n, ...]``: numbers of a histogram, images ``[n, height, width, 1 or 3]`` (uint8, or float in
-            [0, 1]) of which the first 16 are shown, or texts ``[n] string``.
+        value: a scalar; or ``[n, ...]``: numbers of a histogram, images ``[n, height, width, 1 or 3]`` (uint8, or
+            float in [0, 1]) of which the first 16 are shown, or texts ``[n] string``.
 
     Raises:
         ValueError: there is no such kind.

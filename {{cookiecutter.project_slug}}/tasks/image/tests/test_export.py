@@ -14,7 +14,7 @@ from {{ cookiecutter.__package_name }}.engine import batches
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.examples import open_split
 from {{ cookiecutter.__package_name }}.engine.export import restored, saved_model
-from {{ cookiecutter.__package_name }}.engine.run import saver, steps
+from {{ cookiecutter.__package_name }}.engine.run import restore
 from {{ cookiecutter.__package_name }}.model import Model
 from {{ cookiecutter.__package_name }}.vocab import vocab
 
@@ -90,7 +90,7 @@ def away(exported, validation, prepared, run_python, tmp_path_factory):
 def model(runs, prepared):
     """The model with the weights of the stopped run."""
     model = Model.for_dataset(prepared)
-    saver.restore_run(str(runs[0]), model)
+    restore.restore_run(str(runs[0]), model)
     return model
 
 
@@ -220,7 +220,7 @@ class Restless(tf.Module):
         return x
 
     def optimize(self, x, y=None):
-        return dict.fromkeys(steps.REPORTED, x)
+        return dict.fromkeys((vocab.loss, vocab.learning_rate), x)
 
 
 BATCH = {vocab.x: tf.TensorSpec([None], tf.float32)}

@@ -15,8 +15,8 @@ from sklearn.metrics import (
 )
 
 from {{ cookiecutter.__package_name }}.engine.examples import open_split
-from {{ cookiecutter.__package_name }}.engine.run import checkpoints, saver
 from {{ cookiecutter.__package_name }}.engine.run.state import DataPosition, State
+from {{ cookiecutter.__package_name }}.engine.run.variables import variables_of
 from {{ cookiecutter.__package_name }}.model import Model
 
 from comparing import assert_one_line_error
@@ -230,7 +230,7 @@ def test_a_run_of_another_project_is_refused(command_line, run, pictures, tmp_pa
     other = shutil.copytree(run, tmp_path / "other")
     shutil.rmtree(other / "checkpoints")
     state = State(DataPosition("", examples=1, batch_size=1, seed=0)).to_json()
-    variables = {**checkpoints.variables_of(Model(classes=3)), "state": tf.Variable(state)}
+    variables = {**variables_of(Model(classes=3)), "state": tf.Variable(state)}
     saver.save_variables(other / "checkpoints" / "ckpt-1", variables)
     arguments = (f"--input={pictures}", f"--output={tmp_path}/p.csv")
     done = command_line("predict", f"--model_dir={other}", *arguments)

@@ -71,7 +71,7 @@ class Exported(tf.Module):
 
 
 def signature(batch: Mapping[str, Any]) -> list[Any]:
-    """Returns the specs of what is in ``batch``, ``x`` first, named as they are there, ``x`` by column if it has any."""
+    """Returns the specs of what is in ``batch``, ``x`` first, with their names, ``x`` by column if it has any."""
 
     def named(name: str, spec: Any) -> Any:
         if isinstance(spec, Mapping):

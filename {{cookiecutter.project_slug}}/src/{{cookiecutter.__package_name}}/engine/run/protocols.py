@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Model(Protocol):
     """A model that the engine can train, evaluate and save.
 
-    Its variables are those of ``network``, a Keras network, trained by ``optimizer``, which counts the steps. A model with
-    several has ``networks`` and ``optimizers`` instead, both by name; the first optimizer counts the steps.
+    Its variables are those of ``network``, a Keras network, trained by ``optimizer``, which counts the steps. A model
+    with several has ``networks`` and ``optimizers`` instead, both by name; the first optimizer counts the steps.
 
     A batch comes by the names of its features: ``x``, ``y``, and any other as one more argument of the same name.
     """

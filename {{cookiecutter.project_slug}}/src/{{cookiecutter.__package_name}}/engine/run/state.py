@@ -71,7 +71,9 @@ class State:
         self.sums = dict(zip(names, sums.tolist(), strict=True))
         return np.array(means, np.float32).reshape(-1, len(names))
 
-    def add_evaluation(self, error: float, loss: float, step: int, keep: int) -> bool:
+    def add_evaluation(
+        self, error: float, step: int, keep: int, loss: float = float("nan")
+    ) -> bool:
         """Takes an evaluation in; returns whether it is among the ``keep`` best.
 
         Of two equal errors the earlier is better.

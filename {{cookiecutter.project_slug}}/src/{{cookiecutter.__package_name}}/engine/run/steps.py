@@ -62,7 +62,9 @@ class Train:
             reported = dict(self._model.optimize(**batch))
         reported |= {name: value for name, (kind, value) in shown.items() if kind == "scalar"}
         if vocab.loss not in reported:
-            raise UserError(f"the model's optimize returns no {vocab.loss!r}: return that of gradients.minimize")
+            raise UserError(
+                f"the model's optimize returns no {vocab.loss!r}: return that of gradients.minimize"
+            )
         scalars = {k: tf.cast(v, tf.float32) for k, v in reported.items() if v.shape.rank == 0}
         replica = tf.distribute.get_replica_context()
         if replica.num_replicas_in_sync > 1:
@@ -72,8 +74,7 @@ class Train:
         others = {name: value for name, value in reported.items() if name not in scalars}
         for name, (kind, value) in shown.items():
             if kind != "scalar":
-                joined = replica.num_replicas_in_sync > 1 and value.dtype != tf.string
-                others[name] = replica.all_gather(value, axis=0) if joined else value
+                others[name] = _joined(replica, name, value)
         self.names = (*scalars, *([vocab.input_wait] if self._timed else []))
         self.shown = {name: kind for name, (kind, _) in shown.items() if kind != "scalar"}
         return tf.stack(list(scalars.values())), others
@@ -95,6 +96,17 @@ class Train:
             return batch, rows.stack(), last
 
         return take
+
+
+def _joined(replica: tf.distribute.ReplicaContext, name: str, value: tf.Tensor) -> tf.Tensor:
+    """Returns what all replicas show, in their order; of texts, which no collective carries, the first one's."""
+    if not value.shape.is_fully_defined():
+        raise UserError(f"summaries.write: {name} has the shape {value.shape}; it must be known")
+    replicas = replica.num_replicas_in_sync
+    if replicas == 1 or value.dtype == tf.string:
+        return value
+    shape = [replicas * value.shape[0], *value.shape[1:]]
+    return tf.ensure_shape(replica.all_gather(value, axis=0), shape)
 
 
 def _has_clock() -> bool:

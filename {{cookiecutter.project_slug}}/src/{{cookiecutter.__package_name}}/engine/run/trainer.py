@@ -36,7 +36,14 @@ from .progress import Progress
 from .protocols import Model
 from .state import DataPosition, State
 from .steps import Train
-from .variables import averaged, global_step_of, network_variables, networks_of, optimizers_of, variables_of
+from .variables import (
+    averaged,
+    global_step_of,
+    network_variables,
+    networks_of,
+    optimizers_of,
+    variables_of,
+)
 
 STOPPED = 42
 """Exit status of a run that a signal stopped after saving: the same command goes on."""
@@ -151,7 +158,10 @@ class Trainer:
         if self.first_step >= self.options.train_steps:
             return "a larger --train_steps or --epochs goes on"
         if self._out_of_patience():
-            return "no better validation error for --early_stop_patience evaluations; a larger one goes on"
+            return (
+                f"the last {self.state.evaluations_since_best} evaluations brought no new best; "
+                "a larger --early_stop_patience, or 0, goes on"
+            )
         return None
 
     def run(self) -> Outcome:
@@ -203,8 +213,8 @@ class Trainer:
         """Returns how a training ended that left the run at ``step``."""
         state = self.state
         error, best = state.best[0] if state.best else (None, None)
-        figures = (state.loss, state.validation_loss, state.error, error, best)
-        return Outcome(step, *figures, examples_per_second, stopped)
+        last = (state.loss, state.validation_loss, state.error)
+        return Outcome(step, *last, error, best, examples_per_second, stopped)
 
     def take_steps(self, step: int, count: int) -> None:
         """Takes ``count`` steps after step ``step``, and writes the curves at those that are due.
@@ -251,7 +261,7 @@ class Trainer:
         text = ", ".join(f"{name}: {value:.4f}" for name, value in scalars.items())
         logging.info("validation | step: %d, %s", step, text)
         is_best = self.state.add_evaluation(
-            metrics[vocab.error], metrics[vocab.loss], step, self.options.keep_best
+            metrics[vocab.error], step, self.options.keep_best, metrics[vocab.loss]
         )
         if is_best and self.peers.is_chief:
             self.best.save(step, self.state, [best for _, best in self.state.best])
@@ -329,8 +339,8 @@ class Trainer:
         if not unsafe:
             return
         problem = (
-            f"{'; '.join(unsafe[:3])}{f'; and {len(unsafe) - 3} more' if len(unsafe) > 3 else ''}: several devices "
-            "would train another model than one; use layers.for_replicas(network), or the engine's own layers"
+            f"{'; '.join(unsafe[:3])}{f'; and {len(unsafe) - 3} more' if len(unsafe) > 3 else ''}: several "
+            "devices would train another model than one; use layers.for_replicas(network)"
         )
         if self.strategy.num_replicas_in_sync > 1 or not self.resumed:
             raise UserError(problem)

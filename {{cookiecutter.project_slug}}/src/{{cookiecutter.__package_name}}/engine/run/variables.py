@@ -1,9 +1,10 @@
 """The variables of a model by their keys: the names that they have in checkpoints, exports and event files.
 
-A model with one network and one optimizer has ``network`` and ``optimizer``; one with several names them in ``networks``
-and ``optimizers``, and those names are the first parts of its keys: ``generator/dense/kernel``.
+A model with one network and one optimizer has ``network`` and ``optimizer``; one with several names them in
+``networks`` and ``optimizers``, and those names are the first parts of its keys: ``generator/dense/kernel``.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,7 +79,7 @@ def variables_of(model: Any, *, optimizer: bool = True) -> dict[str, tf.Variable
     for name, own in found.items() if optimizer else ():
         averages = {id(average): keys[id(v)] for v, average in optimizers.averages(own)}
         named += [
-            (average_key(averages[id(v)]) if id(v) in averages else per_variable(name, v.path), v)
+            (average_key(averages[id(v)]) if id(v) in averages else _slot_key(name, v.path), v)
             for v in own.variables
             if v is not step
         ]
@@ -86,6 +87,11 @@ def variables_of(model: Any, *, optimizer: bool = True) -> dict[str, tf.Variable
         if times > 1:
             raise UserError(f"two variables are called {key}: give their layers different names")
     return {key: v.value for key, v in named}
+
+
+def _slot_key(name: str, path: str) -> str:
+    """Returns the key of an optimizer's variable; ``adam_1`` is what Keras calls the second Adam of a process."""
+    return per_variable(name, re.sub(r"^(\w+?)_\d+/", r"\1/", path))
 
 
 @contextmanager

@@ -1,0 +1,153 @@
+"""Several networks, optimizers and curves of one's own, on one device and on two."""
+
+import inspect
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from {{ cookiecutter.__package_name }}.engine import gradients, optimizers, random, summaries
+from {{ cookiecutter.__package_name }}.engine.errors import UserError
+from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
+from {{ cookiecutter.__package_name }}.engine.run import steps, variables
+
+OWN = "accuracy"
+SHOWN = "inference"
+
+
+class Two(tf.Module):
+    """A network that estimates and one that judges, each with an optimizer that a project made itself."""
+
+    def __init__(self):
+        super().__init__()
+        keras.utils.set_random_seed(0)
+        self.seed, self.options = 3, OptimizerOptions(clip_norm=0.0)
+        self.networks, self.optimizers = {}, {}
+        for name, optimizer in (
+            ("first", keras.optimizers.Nadam(0.01)),
+            ("second", keras.optimizers.SGD(0.1, momentum=0.9, use_ema=True, ema_momentum=0.9)),
+        ):
+            x = keras.Input([4])
+            h = random.Dropout(0.3, name="dropout")(keras.layers.Dense(8, "tanh", name="dense")(x))
+            network = keras.Model(x, keras.layers.Dense(1, name="out")(h))
+            self.networks[name] = network
+            self.optimizers[f"{name}_optimizer"] = optimizers.prepare(
+                optimizer, network.trainable_variables
+            )
+
+    def losses(self, x, y, training=False, of="first"):
+        return (self.networks[of](x, training=training)[:, 0] - y) ** 2
+
+    def optimize(self, x, y=None):
+        step = tf.identity(variables.global_step_of(self))
+        reported = {}
+        for name in self.networks:
+            reported[name] = gradients.minimize(
+                self,
+                x,
+                y,
+                loss=lambda *batch, of=name, **more: self.losses(*batch, of=of, **more),
+                network=self.networks[name],
+                optimizer=self.optimizers[f"{name}_optimizer"],
+                step=step,
+            )
+        summaries.write("histogram", SHOWN, x[:, 0])
+        summaries.write("scalar", "label", tf.reduce_max(x))
+        return {
+            **reported["first"],
+            "second_loss": reported["second"]["loss"],
+            OWN: tf.reduce_mean(x),
+        }
+
+
+BATCHES = np.random.default_rng(0).normal(size=[3, 8, 5]).astype(np.float32)
+
+
+def trained(strategy):
+    """Returns the names of a step's scalars, their values, what is shown, and the variables after three steps."""
+    with strategy.scope():
+        model = Two()
+    dataset = tf.data.Dataset.from_tensor_slices({"x": BATCHES[..., :4], "y": BATCHES[..., 4]})
+    parts = dataset.unbatch().batch(8 // strategy.num_replicas_in_sync, drop_remainder=True)
+    batches = strategy.distribute_datasets_from_function(lambda context: parts.repeat())
+    train = steps.Train(model, strategy, iter(batches))
+    rows, last = train(3)
+    kept = {key: v.numpy().tolist() for key, v in variables.variables_of(model).items()}
+    return train.names, rows.numpy().tolist(), np.asarray(last[SHOWN]).tolist(), kept
+
+
+ON_TWO = f"""
+import json, keras, numpy as np, tensorflow as tf
+from {gradients.__package__} import gradients, optimizers, random, summaries
+from {gradients.__package__}.distribute import placement
+from {gradients.__package__}.options import OptimizerOptions, PlacementOptions
+from {gradients.__package__}.run import steps, variables
+strategy = placement.strategy(PlacementOptions(devices="cpu:2"))
+OWN, SHOWN = {OWN!r}, {SHOWN!r}
+BATCHES = np.array({BATCHES.tolist()}, np.float32)
+{inspect.getsource(Two)}
+{inspect.getsource(trained)}
+print(json.dumps(trained(strategy)))
+"""
+
+
+@pytest.fixture(scope="module")
+def on_one():
+    return trained(tf.distribute.get_strategy())
+
+
+@pytest.fixture(scope="module")
+def on_two(run_python):
+    done = run_python("-c", ON_TWO)
+    assert done.status == 0, done.err
+    return json.loads(done.out.splitlines()[-1])
+
+
+def test_every_scalar_of_a_step_is_reported_and_own_ones_are_those_of_the_whole_batch(on_one):
+    names, rows, _, _ = on_one
+    assert names[:3] == ("loss", "gradient_norm", "learning_rate")
+    assert set(names[3:]) == {"second_loss", OWN, "label", "input_wait"}
+    own = np.array(rows)[:, names.index(OWN)]
+    assert own == pytest.approx(BATCHES[..., :4].mean(axis=(1, 2)), abs=1e-6)
+
+
+def test_two_devices_report_show_and_train_what_one_does(on_one, on_two):
+    names, rows, shown, kept = on_one
+    names_of_two, rows_of_two, shown_of_two, kept_of_two = on_two
+    assert list(names) == names_of_two
+    same = [i for i, name in enumerate(names) if name not in ("input_wait", "label")]
+    assert np.array(rows)[:, same] == pytest.approx(np.array(rows_of_two)[:, same], abs=1e-5)
+    assert shown == pytest.approx(BATCHES[2, :, 0])
+    assert shown_of_two == pytest.approx(shown)
+    assert kept.keys() == kept_of_two.keys()
+    for key, value in kept.items():
+        assert np.array(kept_of_two[key]) == pytest.approx(np.array(value), abs=1e-5), key
+
+
+def test_variables_have_the_names_of_their_networks_and_optimizers(on_one):
+    keys = set(on_one[3])
+    expected = {"first/dense/kernel", "second/out/bias", "average/second/out/bias", "global_step"}
+    assert expected <= keys
+    assert {key.partition("/")[0] for key in keys} == {
+        *("first", "second", "first_optimizer", "second_optimizer", "average", "global_step")
+    }
+    assert on_one[3]["global_step"] == 3
+    assert not [key for key in keys if "learning_rate" in key]
+    # Keras numbers the optimizers of a process.
+    assert set(variables.variables_of(Two())) == keys
+
+
+def test_a_variable_that_no_checkpoint_would_hold_is_refused_by_name():
+    model = Two()
+    extra = tf.Variable(2.0, name="temperature")
+    with pytest.raises(UserError, match=r"variable 'temperature', which is in no checkpoint"):
+        gradients.minimize(
+            model,
+            tf.ones([2, 4]),
+            tf.ones([2]),
+            loss=lambda x, y, training=False: extra * model.losses(x, y, training),
+            network=model.networks["first"],
+            optimizer=model.optimizers["first_optimizer"],
+        )
