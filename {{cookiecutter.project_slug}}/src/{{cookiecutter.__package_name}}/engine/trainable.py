@@ -1,21 +1,29 @@
-"""Trains a part of the network, or some variables more slowly: the rest keeps its values and statistics."""
+"""Which variables are trained, and which more slowly: patterns for the paths of variables."""
 
+import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import keras
 
+from ..vocab import per_variable, vocab
 from .errors import UserError
+from .run import variables as of_model
+
+Networks = Mapping[str, keras.Layer] | keras.Layer
+"""One network, or several by the names that a model gives them."""
+
+_SHOWN = 5
 
 
-def freeze_others(network: keras.Model, pattern: str) -> None:
+def set_trainable(networks: Networks, pattern: str) -> None:
     """Leaves only the variables trainable whose whole path matches ``pattern``.
 
-    A layer with variables of which none is trained runs in inference mode, so that the moving statistics of a
-    frozen batch normalisation stay as they are. It has to come before the optimizer is made.
+    A layer with variables of which none is trained is not trainable: its batch normalisation runs in inference mode, so
+    that the moving statistics stay as they are. It has to come before the optimizer is made.
 
     Args:
-        network: changed in place.
+        networks: changed in place; paths are those of ``variables_by_path``.
         pattern: regular expression, such as ``head/.*``; empty trains all.
 
     Raises:
@@ -23,26 +31,28 @@ def freeze_others(network: keras.Model, pattern: str) -> None:
     """
     if not pattern:
         return
-    trained = {v.path for v in network.trainable_variables if re.fullmatch(pattern, v.path)}
+    paths = {k: v for k, v in variables_by_path(networks).items() if v.trainable}
+    trained = {id(v) for k, v in paths.items() if re.fullmatch(pattern, k)}
     if not trained:
-        raise UserError(
-            f"--trainable={pattern} matches no variable; {_listed(_paths(network.trainable_variables))}"
-        )
-    for layer in _layers(network):
-        own = {v.path for v in layer.trainable_variables}
-        if own and not own & trained:
-            layer.trainable = False
-        elif own - trained:
-            for variable in layer.trainable_variables:
-                variable.trainable = variable.path in trained
+        raise UserError(f"--trainable={pattern} matches no variable; {known(pattern, paths)}")
+    for network in _by_name(networks).values():
+        _freeze_others(network, trained)
 
 
-def multipliers(entries: Sequence[tuple[str, float]], paths: Sequence[str]) -> list[float]:
-    """Returns what the gradient of each variable is multiplied with: 1 where no pattern matches.
+freeze_others = set_trainable  # its name in the last release; goes with the next
+
+
+def multipliers(
+    entries: Sequence[tuple[str, float]],
+    paths: Sequence[str],
+    flag: str = "--gradient_multipliers",
+) -> list[float]:
+    """Returns the multiplier of each variable: 1 where no pattern matches.
 
     Args:
         entries: (regular expression for the whole path, multiplier); of several that match, the last counts.
         paths: of the trained variables.
+        flag: that the entries were given with, for messages.
 
     Raises:
         UserError: a pattern matches no variable.
@@ -50,7 +60,7 @@ def multipliers(entries: Sequence[tuple[str, float]], paths: Sequence[str]) -> l
     for pattern, _ in entries:
         if not any(re.fullmatch(pattern, path) for path in paths):
             raise UserError(
-                f"--gradient_multipliers: {pattern} matches no trained variable; {_listed(paths)}"
+                f"{flag}: {pattern} matches no trained variable; {known(pattern, paths)}"
             )
     return [
         next((value for pattern, value in reversed(entries) if re.fullmatch(pattern, path)), 1.0)
@@ -58,18 +68,59 @@ def multipliers(entries: Sequence[tuple[str, float]], paths: Sequence[str]) -> l
     ]
 
 
-def _layers(network: keras.Model) -> Iterator[keras.Layer]:
-    """Yields the layers of a network and of the networks in it."""
-    for layer in network.layers:
-        if isinstance(layer, keras.Model):
-            yield from _layers(layer)
-        else:
-            yield layer
+def variables_by_path(networks: Networks) -> dict[str, keras.Variable]:
+    """Returns all variables by the path that patterns and tags name them by.
+
+    It is ``conv_1/kernel`` for a single network and for one called ``inference``, else ``<network>/conv_1/kernel``.
+    """
+    return {
+        of_model.path(per_variable(name, v.path)): v
+        for name, network in _by_name(networks).items()
+        for v in network.variables
+    }
 
 
-def _paths(variables: Sequence[keras.Variable]) -> list[str]:
-    return [v.path for v in variables]
+def layers_by_path(networks: Networks) -> Iterator[tuple[str, keras.Layer]]:
+    """Yields all layers, also those inside other layers, with their parents' names and their own: ``backbone/conv_1``."""
+
+    def inside(layer: keras.Layer, prefix: str) -> Iterator[tuple[str, keras.Layer]]:
+        for child in sublayers(layer):
+            yield prefix + child.name, child
+            yield from inside(child, f"{prefix}{child.name}/")
+
+    for name, network in _by_name(networks).items():
+        yield from inside(network, of_model.path(per_variable(name, "")))
 
 
-def _listed(paths: Sequence[str]) -> str:
-    return f"the model has {', '.join(paths)}"
+def sublayers(layer: keras.Layer) -> Iterator[keras.Layer]:
+    """Yields the layers directly in a layer; Keras has this in public for models only."""
+    yield from layer._flatten_layers(include_self=False, recursive=False)
+
+
+def known(name: str, names: Collection[str]) -> str:
+    """Says for an error message which names are nearest to ``name``, and which there are."""
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.3)
+    return (f"nearest: {', '.join(near)}; " if near else "") + f"there are {some(names)}"
+
+
+def some(names: Collection[str]) -> str:
+    """Lists names in a message: the first five and how many there are."""
+    first = ", ".join(sorted(names)[:_SHOWN])
+    return f"{first}, ... ({len(names)} in all)" if len(names) > _SHOWN else first or "none"
+
+
+def _by_name(networks: Networks) -> Mapping[str, keras.Layer]:
+    return networks if isinstance(networks, Mapping) else {vocab.inference: networks}
+
+
+def _freeze_others(layer: keras.Layer, trained: set[int]) -> None:
+    own = {id(v): v for v in layer.trainable_variables}
+    if own and not own.keys() & trained:
+        layer.trainable = False
+    elif own.keys() - trained:
+        for child in sublayers(layer):
+            for v in child.trainable_variables:
+                own.pop(id(v), None)
+            _freeze_others(child, trained)
+        for key, variable in own.items():  # those that are in no layer inside this one
+            variable.trainable = key in trained
