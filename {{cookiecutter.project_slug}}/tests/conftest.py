@@ -1,7 +1,7 @@
 """What several test modules share: prepared data, a trained run, and ways to run a command.
 
-Importing TensorFlow takes seconds, so a test runs commands in its own process where it can (`command_line`)
-and in a new one (`run_command`) where it must: several devices, signals, what a fresh process does.
+Importing TensorFlow takes seconds, so a test runs commands in its own process where it can (`command_line`), on one
+device or two, and in a new one (`run_command`) where it must: more devices, signals, what a fresh process does.
 """
 
 import importlib
@@ -29,6 +29,17 @@ ROOT = Path(__file__).parent.parent
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
 startup.import_tensorflow()
+
+
+def _have_two_devices():
+    """Makes the CPU two devices, as `--devices=cpu:2` does: that has to come before anything uses one."""
+    import tensorflow as tf
+
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+
+
+_have_two_devices()
 
 
 def environment():

@@ -77,10 +77,10 @@ def test_the_flag_file_of_a_run_repeats_it_bit_by_bit(command_line, trained, tmp
 
 
 def test_two_devices_train_like_one(
-    run_command, trained, data_dir, short_run, tmp_path, checkpoint
+    command_line, trained, data_dir, short_run, tmp_path, checkpoint
 ):
     run = tmp_path / "two"
-    done = run_command(
+    done = command_line(
         "train", f"--data_dir={data_dir}", f"--model_dir={run}", "--devices=cpu:2", *short_run
     )
     assert done.status == 0, done.err

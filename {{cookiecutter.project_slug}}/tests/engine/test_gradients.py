@@ -1,12 +1,11 @@
-import json
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from {{ cookiecutter.__package_name }}.engine import gradients, optimizers, random
-from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
+from {{ cookiecutter.__package_name }}.engine.distribute import placement
+from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions, PlacementOptions
 
 X = np.array([[1.0, 2.0], [3.0, -1.0], [0.0, 1.0], [2.0, 2.0]], np.float32)
 Y = np.array([[1.0], [0.0], [2.0], [-1.0]], np.float32)
@@ -37,10 +36,14 @@ def by_hand(decay=0.0):
 
 
 def step(network, optimizer, **options):
+    return step_with(tf.constant(X), tf.constant(Y), network, optimizer, **options)
+
+
+def step_with(x, y, network, optimizer, **options):
     return gradients.minimize(
         squared_error(network),
-        tf.constant(X),
-        tf.constant(Y),
+        x,
+        y,
         network=network,
         optimizer=optimizer,
         options=OptimizerOptions(**options),
@@ -319,107 +322,82 @@ def test_layers_draw_by_the_step_taken():
     assert not np.array_equal(seen[0], seen[1])
 
 
-# Two replicas, in a process of their own: virtual devices have to be there before TensorFlow starts.
-TWO_REPLICAS = f"""
-import json
-import keras, numpy as np, tensorflow as tf
-from {gradients.__package__} import gradients, optimizers, options
-from {gradients.__package__}.distribute import placement
-
-strategy = placement.strategy(options.PlacementOptions(devices="cpu:2"))
-x = np.array({X.tolist()}, np.float32)
-y = np.array({Y.tolist()}, np.float32)
-
-
-def linear(normalized):
-    i = keras.Input([2])
-    h = keras.layers.Dense(3, name="first")(i) if normalized else i
-    h = keras.layers.BatchNormalization(synchronized=True)(h) if normalized else h
-    decay = keras.regularizers.L2(0.3)
-    return keras.Model(i, keras.layers.Dense(1, name="dense", kernel_regularizer=decay)(h))
-
-
-def step_of(normalized, clip_norm):
-    with strategy.scope():
-        network = linear(normalized)
-        if not normalized:
-            network.get_layer("dense").set_weights([np.array({WEIGHTS.tolist()}), np.array([{BIAS}])])
-        sgd = options.OptimizerOptions(name="sgd", learning_rate=0.1, clip_norm=clip_norm)
-        optimizer = optimizers.build(sgd, network.trainable_variables)
-
-    def loss(x, y, training=False):
-        return tf.reduce_sum((network(x, training=training) - y) ** 2, axis=-1)
-
-    def replica_step(x, y):
-        return gradients.minimize(
-            loss, x, y, network=network, optimizer=optimizer, options=sgd, seed=0
-        )
-
-    def forward(x):
-        return network(x, training=True)
-
-    part = lambda a: strategy.experimental_distribute_values_from_function(
-        lambda c: tf.constant(a[2 * c.replica_id_in_sync_group :][:2])
-    )
-    step = tf.function(lambda *parts: strategy.run(replica_step, args=parts))
-    run = tf.function(lambda *parts: strategy.run(forward, args=parts))
-    return network, step.get_concrete_function(part(x), part(y)), run.get_concrete_function(part(x)), (
-        lambda: step(part(x), part(y))
-    )
-
-
 def reductions(function):
+    """Counts the operations that reduce something over replicas."""
     operations = function.graph.get_operations()
     return sum(operation.type.startswith("CollectiveReduce") for operation in operations)
 
 
-network, step, forward, take = step_of(False, 0.5)
-result = dict(plain=reductions(step), plain_forward=reductions(forward))
-reported = take()
-result["reported"] = dict(
-    (name, [float(v) for v in strategy.experimental_local_results(value)])
-    for name, value in reported.items()
-)
-result["kernel"] = network.get_layer("dense").get_weights()[0].tolist()
-for value in ("nan", "inf"):
-    y[3] = float(value)  # on the second replica
-    _, _, _, take = step_of(False, 0.5)
-    reported = take()
-    result[value] = dict(
-        (name, [bool(np.isfinite(v)) for v in strategy.experimental_local_results(reported[name])])
-        for name in ("loss", "gradient_norm")
-    )
-_, step, forward, _ = step_of(True, 0.0)
-result |= dict(normalized=reductions(step), normalized_forward=reductions(forward))
-print(json.dumps(result))
-"""
+def normalized():
+    x = keras.Input([2])
+    h = keras.layers.Dense(3, name="first")(x)
+    h = keras.layers.BatchNormalization(synchronized=True)(h)
+    return keras.Model(x, keras.layers.Dense(1, name="dense")(h))
 
 
-@pytest.fixture(scope="module")
-def two_replicas(run_python):
-    done = run_python("-c", TWO_REPLICAS)
-    assert done.status == 0, done.err
-    return json.loads(done.out.splitlines()[-1])
+class TwoReplicas:
+    """A network on two devices, each with half of a batch."""
+
+    def __init__(self, network, **options):
+        self.strategy = placement.strategy(PlacementOptions(devices="cpu:2"))
+        with self.strategy.scope():
+            self.network = network()
+            optimizer = sgd(self.network)
+        self.step = self.on_each(lambda x, y: step_with(x, y, self.network, optimizer, **options))
+        self.forward = self.on_each(lambda x, y: self.network(x, training=True))
+
+    def on_each(self, function):
+        return tf.function(lambda *parts: self.strategy.run(function, args=parts))
+
+    def parts(self, *whole):
+        return [
+            self.strategy.experimental_distribute_values_from_function(
+                lambda c, a=a: tf.constant(a[2 * c.replica_id_in_sync_group :][:2])
+            )
+            for a in whole
+        ]
+
+    def take_a_step(self, y=Y):
+        """Returns what each replica reports."""
+        reported = self.step(*self.parts(X, y))
+        return {
+            name: [float(part) for part in self.strategy.experimental_local_results(value)]
+            for name, value in reported.items()
+        }
+
+    def reductions(self):
+        """Counts those of a step, and of its forward pass."""
+        parts = self.parts(X, Y)
+        return tuple(
+            reductions(function.get_concrete_function(*parts))
+            for function in (self.step, self.forward)
+        )
 
 
-def test_two_replicas_take_the_step_of_one(two_replicas):
-    network = linear(keras.regularizers.L2(0.3))
-    reported = step(network, sgd(network), clip_norm=0.5)
+def regularized():
+    return linear(keras.regularizers.L2(0.3))
+
+
+def test_two_replicas_take_the_step_of_one():
+    network, two = regularized(), TwoReplicas(regularized, clip_norm=0.5)
+    reported, of_two = step(network, sgd(network), clip_norm=0.5), two.take_a_step()
     for name, value in reported.items():
-        assert two_replicas["reported"][name] == pytest.approx([float(value)] * 2, abs=1e-6)
-    kernel = network.get_layer("dense").get_weights()[0]
-    assert np.array(two_replicas["kernel"]) == pytest.approx(kernel, abs=1e-6)
+        assert of_two[name] == pytest.approx([float(value)] * 2, abs=1e-6)
+    kernel, of_two = (n.get_layer("dense").get_weights()[0] for n in (network, two.network))
+    assert of_two == pytest.approx(kernel, abs=1e-6)
 
 
 @pytest.mark.parametrize("value", ["nan", "inf"])
-def test_a_value_that_is_not_finite_on_one_replica_is_seen_by_all(two_replicas, value):
-    assert two_replicas[value] == {"loss": [False] * 2, "gradient_norm": [False] * 2}
+def test_a_value_that_is_not_finite_on_one_replica_is_seen_by_all(value):
+    on_the_second = Y.copy()
+    on_the_second[3] = float(value)
+    reported = TwoReplicas(regularized, clip_norm=0.5).take_a_step(on_the_second)
+    for name in ("loss", "gradient_norm"):
+        assert np.isfinite(reported[name]).tolist() == [False] * 2
 
 
-def test_a_step_reduces_once_beside_what_batch_normalisation_reduces(two_replicas):
+def test_a_step_reduces_once_beside_what_batch_normalisation_reduces():
     # Operations on both devices. The normalisation reduces sums, sums of squares and counts forwards,
     # and the gradients of the first two backwards.
-    assert two_replicas["plain_forward"] == 0
-    assert two_replicas["plain"] == 2 * 1
-    assert two_replicas["normalized_forward"] == 2 * 3
-    assert two_replicas["normalized"] == 2 * (1 + 3 + 2)
+    assert TwoReplicas(linear).reductions() == (2 * 1, 0)
+    assert TwoReplicas(normalized).reductions() == (2 * (1 + 3 + 2), 2 * 3)

@@ -1,16 +1,14 @@
 """Several networks, optimizers and curves of one's own, on one device and on two."""
 
-import inspect
-import json
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from {{ cookiecutter.__package_name }}.engine import gradients, optimizers, random, summaries
+from {{ cookiecutter.__package_name }}.engine.distribute import placement
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
-from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
+from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions, PlacementOptions
 from {{ cookiecutter.__package_name }}.engine.run import steps, variables
 
 OWN = "accuracy"
@@ -78,31 +76,14 @@ def trained(strategy):
     return train.names, rows.numpy().tolist(), np.asarray(last[SHOWN]).tolist(), kept
 
 
-ON_TWO = f"""
-import json, keras, numpy as np, tensorflow as tf
-from {gradients.__package__} import gradients, optimizers, random, summaries
-from {gradients.__package__}.distribute import placement
-from {gradients.__package__}.options import OptimizerOptions, PlacementOptions
-from {gradients.__package__}.run import steps, variables
-strategy = placement.strategy(PlacementOptions(devices="cpu:2"))
-OWN, SHOWN = {OWN!r}, {SHOWN!r}
-BATCHES = np.array({BATCHES.tolist()}, np.float32)
-{inspect.getsource(Two)}
-{inspect.getsource(trained)}
-print(json.dumps(trained(strategy)))
-"""
-
-
 @pytest.fixture(scope="module")
 def on_one():
     return trained(tf.distribute.get_strategy())
 
 
 @pytest.fixture(scope="module")
-def on_two(run_python):
-    done = run_python("-c", ON_TWO)
-    assert done.status == 0, done.err
-    return json.loads(done.out.splitlines()[-1])
+def on_two():
+    return trained(placement.strategy(PlacementOptions(devices="cpu:2")))
 
 
 def test_every_scalar_of_a_step_is_reported_and_own_ones_are_those_of_the_whole_batch(on_one):
@@ -116,7 +97,7 @@ def test_every_scalar_of_a_step_is_reported_and_own_ones_are_those_of_the_whole_
 def test_two_devices_report_show_and_train_what_one_does(on_one, on_two):
     names, rows, shown, kept = on_one
     names_of_two, rows_of_two, shown_of_two, kept_of_two = on_two
-    assert list(names) == names_of_two
+    assert names == names_of_two
     same = [i for i, name in enumerate(names) if name not in ("input_wait", "label")]
     assert np.array(rows)[:, same] == pytest.approx(np.array(rows_of_two)[:, same], abs=1e-5)
     assert shown == pytest.approx(BATCHES[2, :, 0])

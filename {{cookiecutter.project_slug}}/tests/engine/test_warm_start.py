@@ -201,10 +201,10 @@ def test_a_run_with_repeated_flags_is_repeated_by_its_flag_file(
 
 @pytest.mark.parametrize("devices", ["cpu", pytest.param("cpu:2", marks=pytest.mark.slow)])
 def test_a_frozen_backbone_keeps_the_bits_it_was_started_with(
-    run_command, trained, data_dir, tmp_path, checkpoint, head, devices
+    command_line, trained, data_dir, tmp_path, checkpoint, head, devices
 ):
     run, pattern = tmp_path / "run", "|".join(head)
-    done = run_command(
+    done = command_line(
         "train",
         *(f"--data_dir={data_dir}", f"--model_dir={run}", f"--devices={devices}"),
         *("--train_steps=20", "--warmup_steps=0", f"--warm_start_from={trained}"),

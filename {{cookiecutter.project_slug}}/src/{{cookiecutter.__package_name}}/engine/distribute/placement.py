@@ -1,5 +1,7 @@
 """Which devices a run uses: one, or several that train as one, on one machine or many."""
 
+import functools
+
 import keras
 import tensorflow as tf
 from absl import logging
@@ -48,7 +50,15 @@ def strategy(options: PlacementOptions, cluster: Cluster | None = None) -> tf.di
         names = _cpus(int(which) if kind == "cpu" and which else 1)
     if cluster is not None:
         return _with_others(options, cluster, names)
-    return tf.distribute.MirroredStrategy(names) if len(names) > 1 else tf.distribute.get_strategy()
+    return _mirrored(*names) if len(names) > 1 else tf.distribute.get_strategy()
+
+
+@functools.cache
+def _mirrored(*names: str) -> tf.distribute.Strategy:
+    """Returns the strategy for these devices, one in a process: another would number its reductions from the start,
+    and TensorFlow would take them for those of the first.
+    """
+    return tf.distribute.MirroredStrategy(names)
 
 
 def _chosen(
