@@ -3,7 +3,6 @@
 from typing import Any
 
 import keras
-import numpy as np
 
 from . import random
 from .errors import UserError
@@ -120,4 +119,6 @@ def _copy_values(old: keras.Layer, new: keras.Layer) -> None:
     values: dict[str, Any] = {}
     old.save_own_variables(values)
     if values:
-        new.load_own_variables({key: np.asarray(value) for key, value in values.items()})
+        new.load_own_variables(
+            {k: v.numpy() if isinstance(v, keras.Variable) else v for k, v in values.items()}
+        )

@@ -69,14 +69,14 @@ def multipliers(
 
 
 def variables_by_path(networks: Networks) -> dict[str, keras.Variable]:
-    """Returns all variables by the path that patterns and tags name them by.
+    """Returns all weights by the path that patterns and tags name them by.
 
     It is ``conv_1/kernel`` for a single network and for one called ``inference``, else ``<network>/conv_1/kernel``.
     """
     return {
         of_model.path(per_variable(name, v.path)): v
         for name, network in _by_name(networks).items()
-        for v in network.variables
+        for v in network.weights
     }
 
 

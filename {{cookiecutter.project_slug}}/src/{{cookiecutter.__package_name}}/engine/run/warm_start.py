@@ -1,27 +1,21 @@
-"""Starts a model from values that were trained elsewhere: a run, a checkpoint, or arrays in memory.
+"""Starts a model from values that were trained elsewhere: a run, a file of weights, or arrays in memory.
 
-Only the network's variables are taken, by their paths (``conv_1/kernel``); optimizer and step start anew.
+Only the variables of networks are taken, by their paths (``conv_1/kernel``); optimizer and step start anew.
 Whatever is asked for and does not exist is an error: a backbone that silently stayed random costs a week.
 """
 
 import dataclasses
-import difflib
 import re
-from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import keras
 import numpy as np
-import tensorflow as tf
 from absl import logging
 
-from ...vocab import per_variable, vocab
+from ...vocab import vocab
 from ..errors import UserError
-from .checkpoints import BEST, NEWEST, read, steps_in
-
-_OBJECT_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"  # in checkpoints written by tf.train.Checkpoint
-_NETWORK = per_variable(vocab.inference, "")
+from ..trainable import Networks, known, layers_by_path, some, variables_by_path
+from .weights import read_source
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,45 +32,20 @@ class Report:
     """Values of the checkpoint that the model has no use for, or that were excluded."""
 
 
-def read_source(source: str) -> dict[str, np.ndarray]:
-    """Returns the values in a checkpoint by variable path.
+def assign_values(networks: Networks, values: Mapping[str, Any]) -> None:
+    """Sets variables of networks to arrays, by path: ``{"conv_1/kernel": array}``.
 
     Args:
-        source: the folder of a run (its newest checkpoint), a folder of checkpoints, ``.../ckpt-<step>``, or an
-            export.
+        networks: one network, or several by name; see ``trainable.variables_by_path``.
+        values: arrays of the variables' shapes.
 
     Raises:
-        UserError: there is no checkpoint, or it cannot be read.
+        UserError: there is no such variable, or it has another shape; nothing is changed then.
     """
-    path = Path(source)
-    for folder in (path, path / NEWEST, path / BEST):
-        if steps_in(folder):
-            path = folder / f"ckpt-{steps_in(folder)[-1]}"
-            break
-    if (path / tf.saved_model.SAVED_MODEL_FILENAME_PB).is_file():
-        path = path / tf.saved_model.VARIABLES_DIRECTORY / tf.saved_model.VARIABLES_FILENAME
-    try:
-        values = read(path)
-    except (tf.errors.OpError, ValueError) as error:
-        raise UserError(
-            f"--warm_start_from={source}: no checkpoint can be read there ({str(error).splitlines()[0]}); "
-            "name the folder of a run, .../ckpt-<step> or .../export/<n>"
-        ) from None
-    arrays = {_plain_key(k): v for k, v in values.items() if _is_number(v)}
-    network = {k.removeprefix(_NETWORK): v for k, v in arrays.items() if k.startswith(_NETWORK)}
-    return network or arrays
-
-
-def assign_values(network: keras.Model, values: Mapping[str, Any]) -> None:
-    """Sets variables of the network to arrays, by path: ``{"conv_1/kernel": array}``.
-
-    Raises:
-        UserError: the network has no such variable, or it has another shape.
-    """
-    variables = {v.path: v for v in network.variables}
+    variables = variables_by_path(networks)
     for path, value in values.items():
         if path not in variables:
-            raise UserError(f"the model has no variable {path}; {_nearest(path, variables)}")
+            raise UserError(f"the model has no variable {path}; {known(path, variables)}")
         expected, found = tuple(variables[path].shape), np.shape(value)
         if expected != found:
             raise UserError(f"{path} has the shape {list(expected)}, the value {list(found)}")
@@ -85,39 +54,41 @@ def assign_values(network: keras.Model, values: Mapping[str, Any]) -> None:
 
 
 def warm_start(
-    network: keras.Model,
+    networks: Networks,
     source: str,
     *,
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
     names: Mapping[str, str] | None = None,
 ) -> Report:
-    """Sets variables of the network to those of a checkpoint.
+    """Sets variables of networks to those of a checkpoint or a file.
 
     Args:
-        network: in a strategy's scope, if there is one.
+        networks: one network, or several by name; in a strategy's scope, if there is one.
         source: see ``read_source``.
         include: regular expressions for whole variable paths of the model; without any, all.
         exclude: likewise, what to leave out of those.
-        names: from paths in the checkpoint to paths in the model; both may be a folder of paths.
+        names: from paths in the source to paths in the model; both may be a layer, which stands for all in it.
 
     Raises:
         UserError: nothing matched, a pattern or either side of an entry of ``names`` matched nothing, or a
             shape differs.
     """
-    values = _renamed(read_source(source), names or {})
-    shapes = {v.path: tuple(v.shape) for v in network.variables}
+    shapes = {path: tuple(v.shape) for path, v in variables_by_path(networks).items()}
     paths = list(shapes)
+    layers = [path for path, _ in layers_by_path(networks)]
     for old, new in (names or {}).items():
-        if not any(_is_within(path, new) for path in paths):
+        if not any(_is_within(path, new) for path in paths + layers):
             raise UserError(
-                f"--warm_start_map={old}={new}: the model has no {new}; {_nearest(new, paths)}"
+                f"--warm_start_map={old}={new}: the model has no {new}; {known(new, paths)}"
             )
+    several = networks if isinstance(networks, Mapping) else (vocab.inference,)
+    values = _by_variable(networks, _renamed(read_source(source, several), names or {}))
     for flag, patterns in (("warm_start_include", include), ("warm_start_exclude", exclude)):
         for pattern in patterns:
             if not any(re.fullmatch(pattern, path) for path in paths):
                 raise UserError(
-                    f"--{flag}={pattern} matches no variable of the model; {_nearest(pattern, paths)}"
+                    f"--{flag}={pattern} matches no variable of the model; {known(pattern, paths)}"
                 )
     wanted = [
         path
@@ -128,13 +99,13 @@ def warm_start(
     if not taken:
         raise UserError(
             f"--warm_start_from={source}: no variable of the model is in it; it holds "
-            f"{_some(values)}, the model {_some(wanted)}; see --warm_start_map"
+            f"{some(values)}, the model {some(wanted)}; see --warm_start_map"
         )
     for pattern in include:
         if not any(re.fullmatch(pattern, path) for path in taken):
             raise UserError(
                 f"--warm_start_include={pattern} takes nothing from {source}, which holds "
-                f"{_some(values)}; see --warm_start_map"
+                f"{some(values)}; see --warm_start_map"
             )
     for path in taken:
         if shapes[path] != values[path].shape:
@@ -143,23 +114,42 @@ def warm_start(
                 f"{list(shapes[path])} in the model; leave it out with "
                 f"--warm_start_exclude={re.escape(path)}"
             )
-    assign_values(network, {path: values[path] for path in taken})
+    assign_values(networks, {path: values[path] for path in taken})
     report = Report(
         taken,
         left=[path for path in paths if path not in taken],
         skipped=[path for path in values if path not in taken],
     )
     for name, listed in dataclasses.asdict(report).items():
-        logging.info("warm start, %s: %s", name, ", ".join(listed) or "none")
+        logging.info("warm start, %s: %s", name, some(listed))
     return report
 
 
-def _plain_key(key: str) -> str:
-    """Returns the key of a checkpoint without what TensorFlow adds where it saves objects, as in an export."""
-    if not key.endswith(_OBJECT_SUFFIX):
-        return key
-    key = key.removesuffix(_OBJECT_SUFFIX).removeprefix(per_variable(vocab.variables, ""))
-    return key.replace(".S", "/").replace("..", ".")
+def _by_variable(networks: Networks, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Returns the values with the path of a variable for each ``<layer>/<i>`` whose layer the model has.
+
+    It is the layer with the same name in layers of the same names. Where there is none it is the only one for which one
+    of the two has more layers around it: a network may have become a part of another since, or have been one.
+    """
+    paths = {id(v): path for path, v in variables_by_path(networks).items()}
+    layers = list(layers_by_path(networks))
+    exact = {key.rpartition("/")[0] for key in values}
+    found: dict[str, np.ndarray] = {}
+    for key, value in values.items():
+        name, _, index = key.rpartition("/")
+        same = [layer for path, layer in layers if path == name] or [
+            layer
+            for path, layer in layers
+            if path not in exact and (path.endswith(f"/{name}") or name.endswith(f"/{path}"))
+        ]
+        own: dict[str, Any] = {}
+        if index.isdecimal() and len({id(layer) for layer in same}) == 1:
+            same[0].save_own_variables(own)  # as Keras orders them in a file
+        path = paths.get(id(own.get(index)), key)
+        if path in found:
+            raise UserError(f"two layers of the file fit {path}: name one in --warm_start_map")
+        found[path] = value
+    return found
 
 
 def _renamed(values: Mapping[str, np.ndarray], names: Mapping[str, str]) -> dict[str, np.ndarray]:
@@ -167,7 +157,7 @@ def _renamed(values: Mapping[str, np.ndarray], names: Mapping[str, str]) -> dict
         if not any(_is_within(path, old) for path in values):
             raise UserError(
                 f"--warm_start_map={old}={names[old]}: the checkpoint holds no {old}; "
-                f"{_nearest(old, values)}"
+                f"{known(old, values)}"
             )
     renamed: dict[str, np.ndarray] = {}
     for path, value in values.items():
@@ -188,17 +178,3 @@ def _is_within(path: str, name: str) -> bool:
 
 def _matches(path: str, patterns: Sequence[str]) -> bool:
     return any(re.fullmatch(pattern, path) for pattern in patterns)
-
-
-def _nearest(name: str, names: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.3)
-    return f"nearest: {', '.join(near)}" if near else f"there are {_some(names)}"
-
-
-def _some(names: Collection[str], count: int = 5) -> str:
-    listed = sorted(names)
-    return ", ".join(listed[:count]) + (", ..." if len(listed) > count else "")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype.kind in "fiu"
