@@ -103,6 +103,7 @@ src/PACKAGE/engine/run/steps.py
 src/PACKAGE/engine/run/trainer.py
 src/PACKAGE/engine/run/variables.py
 src/PACKAGE/engine/run/warm_start.py
+src/PACKAGE/engine/run/weights.py
 src/PACKAGE/engine/summaries.py
 src/PACKAGE/engine/system/__init__.py
 src/PACKAGE/engine/system/files.py
@@ -126,9 +127,11 @@ tests/engine/test_checkpoints.py
 tests/engine/test_cluster.py
 tests/engine/test_command.py
 tests/engine/test_dataset.py
+tests/engine/test_evaluation.py
 tests/engine/test_events.py
 tests/engine/test_files.py
 tests/engine/test_gradients.py
+tests/engine/test_layers.py
 tests/engine/test_lock.py
 tests/engine/test_loop.py
 tests/engine/test_manifest.py
