@@ -1,17 +1,15 @@
-"""The model: convolutions that look back only, and tell the next value of a series."""
+"""The model: convolutions that look back only, and predict the next value of a series."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from .engine import gradients, metrics, optimizers, random
 from .engine.dataset import Dataset
 from .engine.errors import UserError
 from .engine.options import OptimizerOptions
-from .engine.trainable import freeze_others
+from .engine.trainable import set_trainable
 from .vocab import vocab
 
 
@@ -41,8 +39,9 @@ class Model(tf.Module):
         h = random.Dropout(dropout_rate, name="dropout")(h[:, -1])
         next_value = keras.layers.Dense(1, dtype="float32", name=vocab.next_value)(h)
         self.network = keras.Model(x, next_value, name="network")
-        freeze_others(self.network, trainable)
+        set_trainable(self.network, trainable)
         self.optimizer = optimizers.build(self.options, self.network.trainable_variables)
+        self.metrics = (metrics.mean_loss(), metrics.regression())
 
     @classmethod
     def for_dataset(
@@ -63,24 +62,12 @@ class Model(tf.Module):
 
     def optimize(self, x: tf.Tensor, y: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
         """Takes one training step on this replica's part of a batch; see ``gradients.minimize``."""
-        return gradients.minimize(
-            self.loss,
-            x,
-            y,
-            network=self.network,
-            optimizer=self.optimizer,
-            options=self.options,
-            seed=self.seed,
-        )
+        return gradients.minimize(self, x, y)
 
-    def totals(self, x: tf.Tensor, y: tf.Tensor, weight: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns sums over examples from which ``figures`` are computed."""
+    def outputs(self, x: tf.Tensor, y: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
+        """Returns what ``metrics`` are computed from."""
         predicted = self._next(x)
-        return metrics.regression_totals(y, predicted, (predicted - y) ** 2, weight)
-
-    def figures(self, totals: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Returns what is reported of a split; ``error`` is the RMSE."""
-        return metrics.regression_figures(totals)
+        return {vocab.loss: (predicted - y) ** 2, vocab.inference: predicted, vocab.y: y}
 
     def _next(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
         return self.network(x, training=training)[:, 0]

@@ -34,7 +34,7 @@ class Vocabulary(NamedTuple):
     """Where an example to predict came from: a file, or a file and a line in it."""
 
     loss: str = "loss"
-    """What training makes small: a mean over examples, regularisation included."""
+    """The training objective: a mean over examples, regularisation included."""
 
     error: str = "error"
     """Share of examples predicted wrong, or the RMSE; on the validation split it decides which checkpoint is best."""
@@ -54,6 +54,12 @@ class Vocabulary(NamedTuple):
     f1: str = "f1"
     """Harmonic mean of precision and recall of a class."""
 
+    roc_auc: str = "roc_auc"
+    """Area under the ROC curve: how often a positive example has a higher score than a negative one."""
+
+    pr_auc: str = "pr_auc"
+    """Area under the curve of precision over recall: the average precision."""
+
     rmse: str = "rmse"
     """Root of the mean squared error, in the units of the target."""
 
@@ -64,7 +70,7 @@ class Vocabulary(NamedTuple):
     """Share of the target's variance that the model explains."""
 
     examples: str = "examples"
-    """Number of examples that a figure was taken over."""
+    """Number of examples that the metrics were computed from."""
 
     mistakes: str = "mistakes"
     """The examples of a split with the largest losses."""
@@ -100,7 +106,7 @@ class Vocabulary(NamedTuple):
     """Training throughput over all replicas."""
 
     input_wait: str = "input_wait"
-    """Seconds from the figures of a step to the batch of the next: about 0 if that was there before."""
+    """Seconds that a step waits for its batch: about 0 if that was ready before."""
 
 
 vocab = Vocabulary()

@@ -116,22 +116,18 @@ def test_dropout_and_augmentation_leave_no_state_to_save():
     assert kinds == {"kernel", "bias", "gamma", "beta", "moving_mean", "moving_variance"}
 
 
-def test_totals_over_parts_make_the_figures_of_the_whole(model, x, y):
-    padding = [3, 0, 2]
-    sums: dict = {}
-    for part, padded in zip(np.array_split(np.arange(50), 3), padding, strict=True):
-        weight = np.r_[np.ones(len(part)), np.zeros(padded)].astype(np.float32)
-        part = np.r_[part, [part[-1]] * padded].astype(int)
-        totals = model.totals(tf.constant(x[part]), tf.constant(y[part]), tf.constant(weight))
-        for name, value in totals.items():
-            sums[name] = sums.get(name, 0) + value.numpy()
-    figures = model.figures(sums)
+def test_metrics_are_those_of_scikit_learn(model, x, y):
+    outputs = model.outputs(tf.constant(x), tf.constant(y))
+    found: dict = {}
+    for metric in model.metrics:
+        sums = metric.sums(outputs, tf.ones(len(y)))
+        found |= metric.results({name: total.numpy() for name, total in sums.items()})
     probabilities = model.inference(tf.constant(x)).numpy()
     predicted = probabilities.argmax(axis=1)
-    assert figures[vocab.examples] == 50
-    assert figures[vocab.accuracy] == pytest.approx(np.mean(predicted == y))
-    assert figures[vocab.error] == pytest.approx(np.mean(predicted != y))
-    assert figures[vocab.loss] == pytest.approx(
+    assert found[vocab.examples] == 50
+    assert found[vocab.accuracy] == pytest.approx(np.mean(predicted == y))
+    assert found[vocab.error] == pytest.approx(np.mean(predicted != y))
+    assert found[vocab.loss] == pytest.approx(
         -np.log(probabilities[np.arange(50), y]).mean(), abs=1e-5
     )
-    assert figures[vocab.confusion] == confusion_matrix(y, predicted, labels=range(4)).tolist()
+    assert found[vocab.confusion] == confusion_matrix(y, predicted, labels=range(4)).tolist()

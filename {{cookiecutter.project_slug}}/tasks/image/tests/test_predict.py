@@ -15,6 +15,7 @@ from sklearn.metrics import (
 )
 
 from {{ cookiecutter.__package_name }}.engine.examples import open_split
+from {{ cookiecutter.__package_name }}.engine.run.checkpoints import save_variables
 from {{ cookiecutter.__package_name }}.engine.run.state import DataPosition, State
 from {{ cookiecutter.__package_name }}.engine.run.variables import variables_of
 from {{ cookiecutter.__package_name }}.model import Model
@@ -95,6 +96,7 @@ def test_what_evaluate_prints_is_what_scikit_learn_says_of_what_predict_wrote(
     assert figures["loss"] == pytest.approx(log_loss(true, rounded), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_an_export_predicts_what_its_run_predicts(predict, run, exported, pictures, prepared):
     printed, rows = predict(f"--model_dir={run}", f"--input={pictures}", "--batch_size=100")
     assert (printed["examples"], printed["left_out"]) == (270, 0)
@@ -198,6 +200,7 @@ def test_inputs_that_are_none_are_told_in_one_line(command_line, run, tmp_path, 
     assert_one_line_error(done, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["saved_model.pb", "variables/variables.index", "signature.json"])
 @pytest.mark.parametrize("how", ["missing", "half"])
 def test_an_export_that_is_not_whole_is_refused(
@@ -214,6 +217,7 @@ def test_an_export_that_is_not_whole_is_refused(
     assert not (tmp_path / "p.csv").exists()
 
 
+@pytest.mark.slow
 def test_an_export_of_another_project_is_refused(command_line, exported, pictures, tmp_path):
     export = shutil.copytree(exported, tmp_path / "export")
     signature = json.loads((export / "signature.json").read_text())
@@ -231,7 +235,7 @@ def test_a_run_of_another_project_is_refused(command_line, run, pictures, tmp_pa
     shutil.rmtree(other / "checkpoints")
     state = State(DataPosition("", examples=1, batch_size=1, seed=0)).to_json()
     variables = {**variables_of(Model(classes=3)), "state": tf.Variable(state)}
-    saver.save_variables(other / "checkpoints" / "ckpt-1", variables)
+    save_variables(other / "checkpoints" / "ckpt-1", variables)
     arguments = (f"--input={pictures}", f"--output={tmp_path}/p.csv")
     done = command_line("predict", f"--model_dir={other}", *arguments)
     assert_one_line_error(done, "belongs to another model", "inference/logits/kernel is [128, 3]")

@@ -65,36 +65,33 @@ def test_the_loss_of_an_estimator_does_not_depend_on_the_unit(estimator):
     assert losses == pytest.approx(expected, rel=1e-3, abs=1e-5)
 
 
-def totals_over_parts(model, x, y):
-    sums: dict = {}
-    for part, padded in zip(np.array_split(np.arange(50), 3), [3, 0, 2], strict=True):
-        weight = np.r_[np.ones(len(part)), np.zeros(padded)].astype(np.float32)
-        rows = np.r_[part, [part[-1]] * padded].astype(int)
-        batch = {name: tf.gather(values, rows) for name, values in x.items()}
-        totals = model.totals(batch, tf.constant(y[rows]), tf.constant(weight))
-        for name, value in totals.items():
-            sums[name] = sums.get(name, 0) + value.numpy()
-    return model.figures(sums)
+def judged(model, x, y):
+    outputs = model.outputs(x, tf.constant(y))
+    results: dict = {}
+    for metric in model.metrics:
+        sums = metric.sums(outputs, tf.ones(len(y)))
+        results |= metric.results({name: total.numpy() for name, total in sums.items()})
+    return results
 
 
-def test_a_classifier_is_judged_like_by_scikit_learn_whatever_the_batches(classifier):
+def test_a_classifier_is_judged_like_by_scikit_learn(classifier):
     x, y, _ = some(50)
-    figures = totals_over_parts(classifier, x, y)
+    found = judged(classifier, x, y)
     probabilities = classifier.inference(x).numpy().astype(np.float64)
     predicted = probabilities.argmax(axis=1)
-    assert figures[vocab.examples] == 50
-    assert figures[vocab.error] == pytest.approx(np.mean(predicted != y))
-    assert figures[vocab.confusion] == confusion_matrix(y, predicted, labels=range(3)).tolist()
+    assert found[vocab.examples] == 50
+    assert found[vocab.error] == pytest.approx(np.mean(predicted != y))
+    assert found[vocab.confusion] == confusion_matrix(y, predicted, labels=range(3)).tolist()
     probabilities /= probabilities.sum(axis=1, keepdims=True)
-    assert figures[vocab.loss] == pytest.approx(log_loss(y, probabilities, labels=range(3)))
+    assert found[vocab.loss] == pytest.approx(log_loss(y, probabilities, labels=range(3)))
 
 
-def test_an_estimator_is_judged_like_by_scikit_learn_whatever_the_batches(estimator):
+def test_an_estimator_is_judged_like_by_scikit_learn(estimator):
     x, _, y = some(50)
-    figures = totals_over_parts(estimator, x, y)
+    found = judged(estimator, x, y)
     predicted = estimator.inference(x).numpy().astype(np.float64)
-    assert figures[vocab.examples] == 50
-    assert figures[vocab.error] == pytest.approx(root_mean_squared_error(y, predicted), rel=1e-6)
+    assert found[vocab.examples] == 50
+    assert found[vocab.error] == pytest.approx(root_mean_squared_error(y, predicted), rel=1e-6)
 
 
 def test_examples_of_a_class_count_in_training_what_its_weight_says(classifier):

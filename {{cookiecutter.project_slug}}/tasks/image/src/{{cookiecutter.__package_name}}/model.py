@@ -1,21 +1,20 @@
 """The model: what it predicts, what it minimises, how it takes a step. Yours to edit.
 
 ``Model`` takes plain values and reads no flag, so a test or a notebook makes one with literals. Three methods
-share one network: ``inference`` (what it predicts), ``loss`` (what training makes small) and ``optimize``
-(one training step); ``totals`` and ``figures`` say how it is judged.
+share one network: ``inference`` (what it predicts), ``loss`` (the training objective) and ``optimize`` (one
+training step). ``metrics`` are what evaluation reports, computed from ``outputs``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from .engine import gradients, metrics, optimizers, random
 from .engine.dataset import Dataset
 from .engine.options import OptimizerOptions
-from .engine.trainable import freeze_others
+from .engine.trainable import set_trainable
 from .vocab import vocab
 
 
@@ -94,8 +93,9 @@ class Model(tf.Module):
         self.network = network(
             image_shape, classes, mean=mean, stddev=stddev, dropout_rate=dropout_rate
         )
-        freeze_others(self.network, trainable)
+        set_trainable(self.network, trainable)
         self.optimizer = optimizers.build(self.options, self.network.trainable_variables)
+        self.metrics = (metrics.mean_loss(), metrics.classification())
 
     @classmethod
     def for_dataset(
@@ -141,35 +141,18 @@ class Model(tf.Module):
 
     def optimize(self, x: tf.Tensor, y: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
         """Takes one training step on this replica's part of a batch; see ``gradients.minimize``."""
-        return gradients.minimize(
-            self.loss,
-            x,
-            y,
-            network=self.network,
-            optimizer=self.optimizer,
-            options=self.options,
-            seed=self.seed,
-        )
+        return gradients.minimize(self, x, y)
 
-    def totals(self, x: tf.Tensor, y: tf.Tensor, weight: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns sums over examples from which ``figures`` are computed, whatever the batches were.
+    def outputs(self, x: tf.Tensor, y: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
+        """Returns what ``metrics`` are computed from: the ``loss`` of each example, ``logits`` and ``y``.
 
         Args:
             x: as for ``inference``.
             y: class of each image, ``[batch] int64``.
-            weight: ``[batch] float32``, 0 for the padding of the last batch.
         """
         logits = self._logits(x)
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)
-        return metrics.classification_totals(y, logits, losses, weight)
-
-    def figures(self, totals: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Returns what is reported of a split; see ``metrics.classification_figures``.
-
-        Args:
-            totals: the sums of ``totals`` over the whole split, as numpy arrays.
-        """
-        return metrics.classification_figures(totals)
+        return {vocab.loss: losses, vocab.logits: logits, vocab.y: y}
 
     def _logits(self, x: tf.Tensor, training: bool = False) -> tf.Tensor:
         expected = self.network.input_shape[1:]

@@ -1,15 +1,14 @@
 """The model: what it predicts, what it minimises, how it takes a step. Yours to edit.
 
 ``Model`` takes plain values and reads no flag, so a test or a notebook makes one with literals. Three methods
-share one network: ``inference`` (what it predicts), ``loss`` (what training makes small) and ``optimize``
-(one training step); ``totals`` and ``figures`` say how it is judged.
+share one network: ``inference`` (what it predicts), ``loss`` (the training objective) and ``optimize`` (one
+training step). ``metrics`` are what evaluation reports, computed from ``outputs``.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from .columns import Column, from_statistics
@@ -17,7 +16,7 @@ from .engine import gradients, metrics, optimizers, random
 from .engine.dataset import Dataset
 from .engine.errors import UserError
 from .engine.options import OptimizerOptions
-from .engine.trainable import freeze_others
+from .engine.trainable import set_trainable
 from .preprocessing import Preprocessing
 from .vocab import vocab
 
@@ -77,8 +76,10 @@ class Model(tf.Module):
         self.options = optimizer or OptimizerOptions()
         self.preprocessing = Preprocessing(columns)
         self.network = network(self.preprocessing.width, classes or 1, dropout_rate=dropout_rate)
-        freeze_others(self.network, trainable)
+        set_trainable(self.network, trainable)
         self.optimizer = optimizers.build(self.options, self.network.trainable_variables)
+        judged_by = metrics.classification() if classes else metrics.regression()
+        self.metrics = (metrics.mean_loss(), judged_by)
 
     @classmethod
     def for_dataset(
@@ -135,39 +136,18 @@ class Model(tf.Module):
 
     def optimize(self, x: Columns, y: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
         """Takes one training step on this replica's part of a batch; see ``gradients.minimize``."""
-        return gradients.minimize(
-            self.loss,
-            x,
-            y,
-            network=self.network,
-            optimizer=self.optimizer,
-            options=self.options,
-            seed=self.seed,
-        )
+        return gradients.minimize(self, x, y)
 
-    def totals(self, x: Columns, y: tf.Tensor, weight: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns sums over examples from which ``figures`` are computed, whatever the batches were.
+    def outputs(self, x: Columns, y: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
+        """Returns what ``metrics`` are computed from: the ``loss`` of each example and what is predicted.
 
         Args:
             x: as for ``inference``.
             y: as for ``loss``.
-            weight: ``[batch] float32``, 0 for the padding of the last batch.
         """
         logits = self._logits(x)
-        losses = self._losses(y, logits)
-        if self.classes:
-            return metrics.classification_totals(y, logits, losses, weight)
-        return metrics.regression_totals(y, self._predicted(logits), losses, weight)
-
-    def figures(self, totals: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Returns what is reported of a split; ``error`` is 1 - accuracy, or the RMSE in the unit of the target.
-
-        Args:
-            totals: the sums of ``totals`` over the whole split, as numpy arrays.
-        """
-        if self.classes:
-            return metrics.classification_figures(totals)
-        return metrics.regression_figures(totals)
+        predicted = {vocab.logits: logits, vocab.inference: self._predicted(logits)}
+        return {vocab.loss: self._losses(y, logits), vocab.y: y, **predicted}
 
     def _logits(self, x: Columns, training: bool = False) -> tf.Tensor:
         logits = self.network(self.preprocessing(x), training=training)
