@@ -144,7 +144,7 @@ def test_multipliers_come_before_clipping():
 def test_own_transforms_come_before_clipping():
     _, kernel, bias = by_hand()
     network = linear()
-    seen = []
+    seen: list[str] = []
 
     def halve_kernels(gradients, variables):
         seen.extend(variable.path for variable in variables)
@@ -168,7 +168,7 @@ def test_own_transforms_come_before_clipping():
 
 def test_further_features_reach_the_loss_by_name_and_are_cut_like_the_batch():
     network = linear()
-    seen = []
+    seen: list[list[float]] = []
 
     def loss(x, y, training=False, weight=None):
         seen.append(weight.numpy().tolist())

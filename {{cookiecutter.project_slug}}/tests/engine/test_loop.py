@@ -1,11 +1,18 @@
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import pytest
 
-from {{ cookiecutter.__package_name }}.engine.actions import Action
+from {{ cookiecutter.__package_name }}.engine.actions import Action, Context
 from {{ cookiecutter.__package_name }}.engine.run import loop
+from {{ cookiecutter.__package_name }}.engine.summaries import Writer
+
+
+def at(step: int) -> Context:
+    model: Any = None
+    return Context(step, model, Writer(None))
 
 
 def recorded(first, last, steps_per_loop, actions, **options):
@@ -13,14 +20,16 @@ def recorded(first, last, steps_per_loop, actions, **options):
     done: list[tuple[str, int] | tuple[str, int, int]] = []
 
     def action(name, every, at_end):
-        return Action(lambda step: done.append((name, step)), every_steps=every, at_end=at_end)
+        return Action(
+            lambda context: done.append((name, context.step)), every_steps=every, at_end=at_end
+        )
 
     end = loop.run(
         lambda step, count: done.append(("take", step, count)),
         first_step=first,
         last_step=last,
         steps_per_loop=steps_per_loop,
-        context=lambda step: step,
+        context=at,
         actions=[action(*entry) for entry in actions],
         **options,
     )
@@ -61,8 +70,8 @@ def test_an_action_may_be_due_on_given_steps(steps_per_loop):
         first_step=4,
         last_step=30,
         steps_per_loop=steps_per_loop,
-        context=lambda step: step,
-        actions=[Action(done.append, at_steps=(3, 11, 20))],
+        context=at,
+        actions=[Action(lambda context: done.append(context.step), at_steps=(3, 11, 20))],
     )
     assert done == [11, 20]
 
@@ -86,7 +95,7 @@ def test_a_loop_of_slow_steps_takes_about_a_second(step_seconds, longest):
         first_step=0,
         last_step=1_000,
         steps_per_loop=100,
-        context=lambda step: step,
+        context=at,
         actions=[],
         clock=lambda: now[0],
     )
@@ -125,8 +134,8 @@ def test_a_stop_comes_between_two_loops_and_leaves_the_end_undone():
         first_step=0,
         last_step=1000,
         steps_per_loop=5,
-        context=lambda step: step,
-        actions=[Action(saved.append, every_steps=400, at_end=True)],
+        context=at,
+        actions=[Action(lambda context: saved.append(context.step), every_steps=400, at_end=True)],
         agree=lambda count: 0 if asked.is_set() else count,
     )
     assert end == 17
@@ -200,9 +209,41 @@ def test_an_action_is_also_done_when_it_was_not_done_for_its_seconds():
         first_step=0,
         last_step=40,
         steps_per_loop=3,
-        context=lambda step: step,
-        actions=[Action(done.append, every_steps=25, every_seconds=10)],
+        context=at,
+        actions=[
+            Action(lambda context: done.append(context.step), every_steps=25, every_seconds=10)
+        ],
         clock=lambda: now[0],
     )
     # Loops of one step end at 1, 2, 3, ...: the first that is 10 seconds or more after the last time it was done.
     assert done == [10, 20, 25, 35]
+
+
+def test_other_workers_than_the_chief_run_what_runs_everywhere_in_loops_of_the_same_lengths():
+    def work(is_chief):
+        loops: list[int] = []
+        done: list[tuple[str, int]] = []
+        loop.run(
+            lambda step, count: loops.append(count),
+            first_step=0,
+            last_step=20,
+            steps_per_loop=50,
+            context=at,
+            actions=[
+                Action(lambda c: done.append(("all", c.step)), every_steps=9, everywhere=True),
+                Action(lambda c: done.append(("chief", c.step)), every_steps=5),
+            ],
+            is_chief=is_chief,
+        )
+        return loops, done
+
+    (loops, done), (loops_of_other, done_by_other) = work(True), work(False)
+    assert loops == loops_of_other
+    assert done_by_other == [("all", 9), ("all", 18)]
+    assert [entry for entry in done if entry[0] == "all"] == done_by_other
+    assert ("chief", 15) in done
+
+
+def test_an_action_on_all_workers_cannot_depend_on_their_clocks():
+    with pytest.raises(ValueError, match="every_seconds"):
+        Action(print, every_seconds=10, everywhere=True)

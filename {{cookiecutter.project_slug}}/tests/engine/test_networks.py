@@ -1,5 +1,7 @@
 """Several networks, optimizers and curves of one's own, on one device and on two."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -46,7 +48,7 @@ class Two(tf.Module):
                 self,
                 x,
                 y,
-                loss=lambda *batch, of=name, **more: self.losses(*batch, of=of, **more),
+                loss=functools.partial(self.losses, of=name),
                 network=self.networks[name],
                 optimizer=self.optimizers[f"{name}_optimizer"],
                 step=step,

@@ -177,7 +177,7 @@ def test_averages_are_of_the_scaled_variables():
     optimizer = keras.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.5)
     _, (slow, _), optimizer = moved(optimizer, [0.5, 1.0], steps=2)
     after_one = np.array([1.0, -2.0]) - 0.5 * 0.1 * np.array([0.3, -7.0])
-    average = dict((v.path, a.numpy()) for v, a in optimizers.averages(optimizer))["slow"]
+    average = {v.path: a.numpy() for v, a in optimizers.averages(optimizer)}["slow"]
     assert average == pytest.approx(0.5 * after_one + 0.5 * slow.numpy(), rel=1e-6)
 
 
@@ -205,15 +205,3 @@ def test_a_rate_that_is_a_number_is_no_variable_of_a_checkpoint():
     _, _, optimizer = moved(keras.optimizers.Adam(0.1), [1.0, 1.0])
     assert float(optimizer.learning_rate) == pytest.approx(0.1)
     assert not [v.path for v in optimizer.variables if "learning_rate" in v.path]
-
-
-def test_multipliers_of_gradients_are_refused_where_they_change_nothing(caplog):
-    options = OptimizerOptions(gradient_multipliers=((".*", 0.1),))
-    adam, sgd = keras.optimizers.Adam(), keras.optimizers.SGD()
-    optimizers.warn_or_refuse_multipliers(sgd, options, resumed=False)
-    assert caplog.text == ""
-    with pytest.raises(UserError, match=r"'adam\w*'.*--learning_rate_multipliers"):
-        optimizers.warn_or_refuse_multipliers(adam, options, resumed=False)
-    optimizers.warn_or_refuse_multipliers(adam, options, resumed=True)
-    assert "--learning_rate_multipliers" in caplog.text
-    optimizers.warn_or_refuse_multipliers(adam, OptimizerOptions(), resumed=False)

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from . import summaries
 from .run.protocols import Model
 from .summaries import Writer
 
@@ -62,3 +63,13 @@ class Action:
         """Returns in how many steps after ``step`` it is next due."""
         periodic = [self.every_steps - step % self.every_steps] if self.every_steps else []
         return periodic + [due - step for due in self.at_steps if due > step]
+
+
+def perform(action: Action, context: Context) -> None:
+    """Calls an action; what it shows by ``summaries.write`` is written at once."""
+
+    def receive(kind: str, name: str, value: Any) -> None:
+        context.writer.write(kind, name, value, context.step)
+
+    with summaries.receiving(receive):
+        action.run(context)

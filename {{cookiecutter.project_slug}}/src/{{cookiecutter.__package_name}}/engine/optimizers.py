@@ -10,7 +10,6 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from absl import logging
 
 from .errors import UserError
 from .options import OptimizerOptions
@@ -24,8 +23,6 @@ _MAKERS: dict[str, Callable[..., keras.optimizers.Optimizer]] = {
     "adamw": keras.optimizers.AdamW,
     "lion": keras.optimizers.Lion,
 }
-# Updates of these grow with the gradients; the others divide by the scale of the gradients or take their sign.
-_SCALE_DEPENDENT = (keras.optimizers.SGD, keras.optimizers.Ftrl)
 _REFUSED = {
     "clipnorm": "clips what one replica computed; use --clip_variable_norm, which clips the sum over replicas",
     "global_clipnorm": "clips what one replica computed; use --clip_norm, which clips the sum over replicas",
@@ -149,25 +146,6 @@ def adopt(optimizer: keras.optimizers.Optimizer) -> None:
     # Keras would reduce once more. There is no public switch yet (keras-team/keras#19308); the tests that
     # count the reductions and compare replicas fail if the hook is renamed.
     optimizer._all_reduce_sum_gradients = lambda grads_and_vars: grads_and_vars
-
-
-def warn_or_refuse_multipliers(
-    optimizer: keras.optimizers.Optimizer, options: OptimizerOptions, *, resumed: bool
-) -> None:
-    """Refuses multipliers of gradients where the update does not depend on the gradients' scale.
-
-    Raises:
-        UserError: a new run has such multipliers; one that is resumed goes on as it was, with a warning.
-    """
-    if not options.gradient_multipliers or isinstance(optimizer, _SCALE_DEPENDENT):
-        return
-    problem = (
-        f"--gradient_multipliers change next to nothing with the optimizer {optimizer.name!r}, whose updates do not "
-        "depend on the scale of gradients; use --learning_rate_multipliers"
-    )
-    if not resumed:
-        raise UserError(problem)
-    logging.warning("%s", problem)
 
 
 def apply(

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..actions import Action, Context
+from ..actions import Action, Context, perform
 
 _LOOP_SECONDS = 1.0  # a longer loop would win nothing
 
@@ -28,6 +28,7 @@ def run(
     actions: Sequence[Action],
     context: Callable[[int], Context],
     agree: Callable[[int], int] = lambda count: count,
+    is_chief: bool = True,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
     """Takes steps until ``last_step``, or until told to stop, and returns the number of steps taken.
@@ -42,6 +43,8 @@ def run(
         context: from the number of steps taken to what the actions get.
         agree: asked before each call: from how many steps this process would take to how many all
             processes that train together take; 0 to stop.
+        is_chief: whether all actions run here; on other workers only those that run everywhere, but loops end on
+            the same steps.
         clock: returns seconds.
     """
     step = first_step
@@ -56,9 +59,11 @@ def run(
         in_a_second = int(_LOOP_SECONDS * count / max(clock() - began, 1e-9))
         longest = min(steps_per_loop, 2 * longest, max(1, in_a_second))
         for i, action in enumerate(actions):
+            if not (is_chief or action.everywhere):
+                continue
             is_last = action.at_end and step == last_step
             if action.is_due(step) or is_last or clock() - done[i] >= action.every_seconds:
-                action.run(context(step))
+                perform(action, context(step))
                 done[i] = clock()
     return step
 

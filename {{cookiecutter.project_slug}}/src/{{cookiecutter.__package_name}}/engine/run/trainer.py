@@ -13,23 +13,23 @@ import dataclasses
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from ...vocab import per_variable, vocab
-from .. import batches, layers, optimizers, summaries
+from ...vocab import vocab
+from .. import batches, summaries
 from ..actions import Action, Context
 from ..dataset import Dataset
 from ..distribute.peers import Peers
 from ..errors import UserError
 from ..examples import Examples
 from ..options import LoopOptions
-from ..report import events
 from . import loop, numerics
 from .checkpoints import BEST, NEWEST, Saver
+from .checks import check
+from .curves import Curves, histograms
 from .evaluation import make_evaluate
 from .profiling import Profiler
 from .progress import Progress
@@ -39,17 +39,11 @@ from .steps import Train
 from .variables import (
     averaged,
     global_step_of,
-    network_variables,
-    networks_of,
-    optimizers_of,
     variables_of,
 )
 
 STOPPED = 42
 """Exit status of a run that a signal stopped after saving: the same command goes on."""
-
-_OF_THE_STEP = (vocab.learning_rate, vocab.gradient_norm)
-"""Curves of one step's values; the others are means over the steps since the last point."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +123,7 @@ class Trainer:
         self.peers.agree({"step": f"{self.folder} at step {self.first_step}"})
         self.resumed = restored is not None
         self.state = self._resume(restored, data) if restored else State(data)
-        self._check_model()
+        check(model, replicas=strategy.num_replicas_in_sync, resumed=self.resumed)
 
         self._evaluate = make_evaluate(model, strategy)
         self._validation = batches.evaluation(validation_split, strategy, batch_size=batch_size)
@@ -173,15 +167,10 @@ class Trainer:
         last = self.options.train_steps
         is_chief = self.peers.is_chief
         logging.info("%s: training from step %d to %d", self.folder, self.first_step, last)
-        for name in ("train", "validation") if is_chief else ():
-            events.drop_after(self.folder / name, self.first_step if self.resumed else -1)
-        self._train_writer = summaries.Writer(self.folder / "train" if is_chief else None)
-        self._validation_writer = summaries.Writer(self.folder / "validation" if is_chief else None)
+        folder = self.folder if is_chief else None
+        self.curves = Curves(folder, self.first_step if self.resumed else -1)
         if is_chief and self._samples is not None:
-            x = self._samples[vocab.x]
-            if summaries.are_images(x):
-                self._train_writer.write("images", vocab.x, x, 0)
-            self._train_writer.graph(self.model.inference, x, vocab.x)
+            self.curves.begin(self.model, self._samples[vocab.x])
         self._take = Train(self.model, self.strategy, iter(self._batches))
         self._saved_step = self.first_step if self.resumed else -1
         self.progress = Progress(self.first_step, last, self.batch_size, shown=is_chief)
@@ -193,8 +182,9 @@ class Trainer:
                 last_step=last,
                 steps_per_loop=self.options.steps_per_loop,
                 actions=self._all_actions(profiler),
-                context=lambda step: Context(step, self.model, self._train_writer),
+                context=lambda step: Context(step, self.model, self.curves.train),
                 agree=lambda count: self._agreed(0 if asked.is_set() else count),
+                is_chief=is_chief,
             )
             profiler.close()
             if is_chief and self._saved_step != step:
@@ -237,27 +227,21 @@ class Trainer:
         self.state.loss = float(reported[vocab.loss][-1])
         waited = float(reported[vocab.input_wait].sum()) if vocab.input_wait in reported else 0.0
         rate = self.progress.update(step + count, count, seconds, self.state.loss, waited)
-        taken = np.arange(step + 1, step + count + 1)
-        due = taken % self.options.summary_every == 0
-        averaged = [name for name in names if name not in (*_OF_THE_STEP, vocab.input_wait)]
-        means = self.state.add_steps(averaged, np.stack([reported[n] for n in averaged], 1), due)
-        if due.any():
-            curves = {name: values[due] for name, values in reported.items()}
-            curves |= dict(zip(averaged, means.T, strict=True))
-            curves[vocab.examples_per_second] = np.full(due.sum(), rate, np.float32)
-            self._train_writer.scalars(taken[due], curves)
+        self.curves.steps(
+            self.state,
+            np.arange(step + 1, step + count + 1),
+            reported,
+            every=self.options.summary_every,
+            examples_per_second=rate,
+        )
 
     def evaluate(self, step: int) -> None:
         """Evaluates the validation split, and saves the checkpoint apart if it is among the best."""
         with self.strategy.scope(), averaged(self.model):
             metrics = self._evaluate(self._validation)
             error = self._evaluate(self._seen)[vocab.error]
-        at = np.array([step])
-        self._train_writer.scalars(at, {vocab.error: np.array([error], np.float32)})
         scalars = {name: value for name, value in metrics.items() if isinstance(value, float)}
-        self._validation_writer.scalars(
-            at, {name: np.array([value], np.float32) for name, value in scalars.items()}
-        )
+        self.curves.evaluation(step, scalars, error)
         text = ", ".join(f"{name}: {value:.4f}" for name, value in scalars.items())
         logging.info("validation | step: %d, %s", step, text)
         is_best = self.state.add_evaluation(
@@ -272,7 +256,7 @@ class Trainer:
         self._saved_step = step
 
     def _all_actions(self, profiler: Profiler) -> list[Action]:
-        """Returns what happens on which steps, in this order; on other workers than the chief only what all do."""
+        """Returns what happens on which steps, in this order: the checkpoint holds what the others did."""
         options = self.options
         actions = [
             Action(
@@ -283,68 +267,23 @@ class Trainer:
             ),
             Action(lambda context: profiler.at(context.step), at_steps=profiler.steps),
             *self._actions,
-        ]
-        if options.summarize_gradients or self._take.shown:
-            actions.insert(1, Action(self._show, every_steps=options.summary_every))
-        actions.append(
             Action(
                 lambda context: self.checkpoint(context.step),
                 every_steps=options.checkpoint_every,
                 every_seconds=options.checkpoint_seconds,
                 at_end=True,
-            )
-        )
-        if self.peers.is_chief:
-            return [dataclasses.replace(a, run=self._within(a.run)) for a in actions]
-        # Loops have to end on the same steps on all workers.
-        return [
-            a if a.everywhere else dataclasses.replace(a, run=_nothing, every_seconds=float("inf"))
-            for a in actions
+            ),
         ]
-
-    def _within(self, run: Any) -> Any:
-        """Returns an action in which ``summaries.write`` writes at once."""
-
-        def called(context: Context) -> None:
-            def receive(kind: str, name: str, value: Any) -> None:
-                context.writer.write(kind, name, value, context.step)
-
-            with summaries.receiving(receive):
-                run(context)
-
-        return called
+        if options.summarize_gradients or self._take.shown:
+            actions.insert(1, Action(self._show, every_steps=options.summary_every))
+        return actions
 
     def _show(self, context: Context) -> None:
         """Writes what the last step shows, and histograms of weights and gradients if they are asked for."""
         for name, kind in self._take.shown.items():
-            context.writer.write(kind, name, self._last[name], context.step)
-        if not self.options.summarize_gradients:
-            return
-        prefix = per_variable(vocab.gradient, "")
-        gradients = {n: v for n, v in self._last.items() if n.startswith(prefix)}
-        weights = {key: v.value for key, v in network_variables(self.model).items()}
-        for name, value in (weights | gradients).items():
-            context.writer.write("histogram", name, value, context.step)
-        for name, value in gradients.items():
-            norm = per_variable(vocab.gradient_norm, name.removeprefix(prefix))
-            context.writer.write("scalar", norm, tf.norm(value), context.step)
-
-    def _check_model(self) -> None:
-        """Refuses what would train otherwise on several devices; what a run on one was trained with, it goes on with."""
-        for optimizer in optimizers_of(self.model).values():
-            optimizers.warn_or_refuse_multipliers(
-                optimizer, self.model.options, resumed=self.resumed
-            )
-        unsafe = [u for network in networks_of(self.model).values() for u in layers.unsafe(network)]
-        if not unsafe:
-            return
-        problem = (
-            f"{'; '.join(unsafe[:3])}{f'; and {len(unsafe) - 3} more' if len(unsafe) > 3 else ''}: several "
-            "devices would train another model than one; use layers.for_replicas(network)"
-        )
-        if self.strategy.num_replicas_in_sync > 1 or not self.resumed:
-            raise UserError(problem)
-        logging.warning("%s", problem)
+            summaries.write(kind, name, self._last[name])
+        if self.options.summarize_gradients:
+            histograms(self.model, self._last)
 
     def _resume(self, state: State, data: DataPosition) -> State:
         """Returns the state to go on from, on the data that this run is given."""
@@ -378,7 +317,3 @@ class Trainer:
             f"step {step + row + 1}: {names[column]} became {rows[row, column]}; nothing was saved since: run again "
             "from the last checkpoint with a lower --learning_rate or --clip_norm"
         )
-
-
-def _nothing(context: Context) -> None:
-    """What an action of the chief is on other workers."""

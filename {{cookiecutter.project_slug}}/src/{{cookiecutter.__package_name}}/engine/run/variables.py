@@ -91,7 +91,7 @@ def variables_of(model: Any, *, optimizer: bool = True) -> dict[str, tf.Variable
 
 def _slot_key(name: str, path: str) -> str:
     """Returns the key of an optimizer's variable; ``adam_1`` is what Keras calls the second Adam of a process."""
-    return per_variable(name, re.sub(r"^(\w+?)_\d+/", r"\1/", path))
+    return per_variable(name, re.sub(r"^(\w+?)_\d+(?=/|$)", r"\1", path))
 
 
 @contextmanager

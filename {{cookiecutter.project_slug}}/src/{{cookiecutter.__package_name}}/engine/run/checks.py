@@ -1,0 +1,50 @@
+"""What is refused before training, because it would train another model on several devices, or none at all.
+
+A run of an earlier release that was trained like that goes on as it was, with a warning.
+"""
+
+import keras
+from absl import logging
+
+from .. import layers
+from ..errors import UserError
+from .protocols import Model
+from .variables import networks_of, optimizers_of
+
+# Updates of these grow with the gradients; the others divide by the scale of the gradients or take their sign.
+_SCALE_DEPENDENT = (keras.optimizers.SGD, keras.optimizers.Ftrl)
+_NAMED = 3  # layers in a message
+
+
+def check(model: Model, *, replicas: int, resumed: bool) -> None:
+    """Checks the layers of a model and what is done to its gradients.
+
+    Args:
+        model: to be trained.
+        replicas: on how many devices.
+        resumed: whether it was trained before.
+
+    Raises:
+        UserError: a layer draws by itself or keeps statistics by itself, or multipliers of gradients have no effect.
+    """
+    unsafe = [u for network in networks_of(model).values() for u in layers.unsafe(network)]
+    if unsafe:
+        more = f"; and {len(unsafe) - _NAMED} more" if len(unsafe) > _NAMED else ""
+        problem = (
+            f"{'; '.join(unsafe[:_NAMED])}{more}: several devices would train another model than one; use "
+            "layers.for_replicas(network)"
+        )
+        _refuse(problem, warn=resumed and replicas == 1)
+    for optimizer in optimizers_of(model).values():
+        if model.options.gradient_multipliers and not isinstance(optimizer, _SCALE_DEPENDENT):
+            problem = (
+                f"--gradient_multipliers change next to nothing with the optimizer {optimizer.name!r}, whose "
+                "updates do not depend on the scale of gradients; use --learning_rate_multipliers"
+            )
+            _refuse(problem, warn=resumed)
+
+
+def _refuse(problem: str, *, warn: bool) -> None:
+    if not warn:
+        raise UserError(problem)
+    logging.warning("%s", problem)

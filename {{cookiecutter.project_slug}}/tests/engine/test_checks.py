@@ -1,0 +1,48 @@
+from types import SimpleNamespace
+
+import keras
+import pytest
+
+from {{ cookiecutter.__package_name }}.engine.errors import UserError
+from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
+from {{ cookiecutter.__package_name }}.engine.run.checks import check
+
+
+def model(optimizer, layer=None, **options):
+    x = keras.Input([4])
+    network = keras.Model(x, (layer or keras.layers.Dense(4, name="dense"))(x))
+    return SimpleNamespace(
+        network=network, optimizer=optimizer, options=OptimizerOptions(**options)
+    )
+
+
+def test_multipliers_of_gradients_are_refused_where_they_change_nothing(caplog):
+    multipliers = ((".*", 0.1),)
+    check(
+        model(keras.optimizers.SGD(), gradient_multipliers=multipliers), replicas=2, resumed=False
+    )
+    check(model(keras.optimizers.Adam()), replicas=2, resumed=False)
+    assert caplog.text == ""
+    adam = model(keras.optimizers.Adam(), gradient_multipliers=multipliers)
+    with pytest.raises(UserError, match=r"'adam\w*'.*--learning_rate_multipliers"):
+        check(adam, replicas=1, resumed=False)
+    check(adam, replicas=2, resumed=True)
+    assert "--learning_rate_multipliers" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        keras.layers.Dropout(0.5, name="drop"),
+        keras.layers.BatchNormalization(name="norm"),
+        keras.layers.GaussianNoise(0.1, name="noise"),
+    ],
+    ids=lambda layer: layer.name,
+)
+def test_layers_that_would_differ_between_devices_are_refused_by_name(layer, caplog):
+    bad = model(keras.optimizers.SGD(), layer)
+    for replicas, resumed in ((1, False), (2, False), (2, True)):
+        with pytest.raises(UserError, match=rf"{layer.name}.*layers\.for_replicas"):
+            check(bad, replicas=replicas, resumed=resumed)
+    check(bad, replicas=1, resumed=True)  # a run of an earlier release goes on
+    assert layer.name in caplog.text
