@@ -1,5 +1,6 @@
 import json
 
+import pytest
 import tensorflow as tf
 
 from {{ cookiecutter.__package_name }}.engine.export import restored
@@ -14,6 +15,7 @@ OF_TENSORBOARD = ("_hparams_/session_start_info", "__run_graph__")
 """Where TensorBoard looks for hyper-parameters and for the graph."""
 
 
+@pytest.mark.slow
 def test_every_name_in_events_checkpoints_and_exports_is_of_the_vocabulary(
     command_line, prepared, tmp_path, event_values, checkpoint
 ):

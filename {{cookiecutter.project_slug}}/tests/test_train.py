@@ -109,6 +109,7 @@ def wait_for(condition, process, seconds=120):
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_signal_saves_and_exits_with_42_and_the_same_command_goes_on(
     data_dir, tmp_path, command_line
 ):

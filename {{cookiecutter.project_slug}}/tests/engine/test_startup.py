@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -7,43 +8,35 @@ import pytest
 from {{ cookiecutter.__package_name }}.engine.system import startup
 
 POOL = "TF_CPU_ALLOCATOR_USE_BFC"
-# Prints how many pages the system had to provide for 30 large products, each in memory that the one before freed.
-PAGES = f"""
-from {startup.__name__} import import_tensorflow
-import_tensorflow()
-import resource
-import tensorflow as tf
-
-@tf.function
-def product(x):
-    return tf.reduce_sum(x @ x)
-
-x = tf.ones((2048, 2048))
-product(x)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for _ in range(30):
-    product(x)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-"""
-
-LATER = f"""
-import sys
-from {startup.__name__} import import_tensorflow
-import_tensorflow()
-print(*sorted(sys.modules.keys() & ("keras", "matplotlib", "sklearn")))
-import matplotlib.pyplot, sklearn.base
-print(matplotlib.pyplot.figure, sklearn.base.BaseEstimator)
-"""
-
-# Prints the limits of open files of a process that begins with few, and how many shards a reader keeps open then.
-OPEN_FILES = f"""
-import resource
-before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+# Of a process that begins with few open files: which modules came with TensorFlow, and whether the others work;
+# the limits of open files, and how many shards a reader keeps open; how many pages the system had to provide for
+# 30 large sums, each in memory that the one before freed.
+FRESH = f"""
+import json, resource, sys
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, most))
 from {startup.__name__} import import_tensorflow
 import_tensorflow()
+found = dict(imported=sorted(sys.modules.keys() & ("keras", "matplotlib", "sklearn")))
+import matplotlib.pyplot, sklearn.base
+found |= dict(later=[repr(matplotlib.pyplot.figure), repr(sklearn.base.BaseEstimator)])
 from {startup.__package__.rpartition(".")[0]}.data import records
-print(most, resource.getrlimit(resource.RLIMIT_NOFILE)[0], records._most_open())
+now = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+found |= dict(most=most, files=now, shards=records._most_open())
+
+import tensorflow as tf
+
+@tf.function
+def total(x):
+    return tf.reduce_sum(x + 1.0)
+
+x = tf.ones((4096, 4096))
+total(x)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(30):
+    total(x)
+pages = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+print(json.dumps(dict(found, pages=pages)))
 """
 
 
@@ -58,25 +51,37 @@ def in_a_new_process(code, **variables):
     return done.stdout
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems count pages in another way")
-def test_a_step_uses_the_memory_of_the_step_before():
-    pages_of_one_product = 2048 * 2048 * 4 / os.sysconf("SC_PAGE_SIZE")
-    assert int(in_a_new_process(PAGES)) < 2 * pages_of_one_product
+@pytest.fixture(scope="module")
+def fresh():
+    """What a new process finds."""
+    return json.loads(in_a_new_process(FRESH))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems limit open files in other ways")
-def test_a_thousand_shards_stay_open_where_the_system_allows_it():
-    most, files, shards = map(int, in_a_new_process(OPEN_FILES).split())
+needs_linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="other systems count pages and limit open files in other ways"
+)
+
+
+@needs_linux
+def test_a_step_uses_the_memory_of_the_step_before(fresh):
+    pages_of_one_sum = 4096 * 4096 * 4 / os.sysconf("SC_PAGE_SIZE")
+    assert fresh["pages"] < 2 * pages_of_one_sum
+
+
+@needs_linux
+def test_a_thousand_shards_stay_open_where_the_system_allows_it(fresh):
+    most, files = fresh["most"], fresh["files"]
     assert files == (65_536 if most == -1 else min(most, 65_536))
-    assert shards == min(4_096, files // 4)
+    assert fresh["shards"] == min(4_096, files // 4)
 
 
-def test_what_keras_has_no_use_for_here_is_imported_by_those_who_need_it():
-    first, second = in_a_new_process(LATER).splitlines()
-    assert first == "keras"
-    assert "function figure" in second
+@needs_linux
+def test_what_keras_has_no_use_for_here_is_imported_by_those_who_need_it(fresh):
+    assert fresh["imported"] == ["keras"]
+    assert "function figure" in fresh["later"][0]
 
 
+@pytest.mark.slow
 def test_the_memory_pool_is_left_out_on_request():
     show = f"from {startup.__name__} import *; import_tensorflow(); print(os.environ['{POOL}'])"
     assert in_a_new_process(show, **{POOL: "0"}).strip() == "0"

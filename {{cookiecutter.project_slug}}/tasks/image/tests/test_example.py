@@ -68,7 +68,11 @@ def predicted(weights, statistics, x):
 
 
 @pytest.mark.parametrize(
-    ("split", "batch_size"), [("test", 270), ("test", 64), ("validation", 7), ("train", 1000)]
+    ("split", "batch_size"),
+    [
+        *(("test", 64), ("validation", 7)),
+        *(pytest.param(*part, marks=pytest.mark.slow) for part in (("test", 270), ("train", 1000))),
+    ],
 )
 def test_figures_are_those_of_scikit_learn(
     command_line, run, checkpoint, prepared, examples, split, batch_size

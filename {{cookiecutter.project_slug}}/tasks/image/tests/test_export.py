@@ -26,7 +26,7 @@ FIRST, STEPS = 60, 100
 CONSTANT = ("--learning_rate_schedule=constant", "--batch_size=32", "--checkpoint_every=60")
 
 
-@pytest.fixture(scope="module", params=["cpu", pytest.param("cpu:2", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["cpu", "cpu:2"])
 def runs(request, data_dir, run_command, tmp_path_factory):
     """Folders of a run stopped after 60 steps, and of the same gone on to 160, on one device and on two."""
     folder = tmp_path_factory.mktemp("runs")
@@ -94,12 +94,14 @@ def model(runs, prepared):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 3, 64])
 def test_predictions_away_from_home_are_those_of_the_checkpoint(away, model, validation, count):
     expected = model.inference(tf.constant(validation["x"][:count])).numpy()
     assert np.abs(away[f"inference {count}"] - expected).max() <= 1e-6
 
 
+@pytest.mark.slow
 def test_the_loss_is_the_one_that_evaluate_prints(away, runs, command_line):
     done = command_line("evaluate", f"--model_dir={runs[0]}", "--devices=cpu")
     assert done.status == 0, done.err
@@ -107,6 +109,7 @@ def test_the_loss_is_the_one_that_evaluate_prints(away, runs, command_line):
     assert away["loss"].mean(dtype=np.float64) == pytest.approx(figures["loss"], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_100_steps_away_from_home_equal_100_steps_at_home(away, runs, checkpoint):
     before, after = checkpoint(runs[0], FIRST), checkpoint(runs[1], FIRST + STEPS)
     found = {
@@ -121,6 +124,7 @@ def test_100_steps_away_from_home_equal_100_steps_at_home(away, runs, checkpoint
     assert away["losses"][-10:].mean() < 0.7 * away["losses"][:10].mean()
 
 
+@pytest.mark.slow
 def test_an_intermediate_tensor_is_fetched_and_fed_by_its_name(away, validation):
     def softmax(logits):
         exponentials = np.exp(logits)
@@ -132,6 +136,7 @@ def test_an_intermediate_tensor_is_fetched_and_fed_by_its_name(away, validation)
     assert away["inference of dummy"] == pytest.approx(softmax(np.eye(10)), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_signature_tells_what_a_client_has_to_know(exported, prepared):
     signature = json.loads((exported / "signature.json").read_text())
     assert signature == {
@@ -167,6 +172,7 @@ def test_the_tool_of_tensorflow_shows_the_names_and_predicts(
     assert np.abs(np.load(tmp_path / "inference.npy") - away["inference 3"]).max() <= 1e-6
 
 
+@pytest.mark.slow
 def test_training_goes_on_from_an_export(exported, data_dir, command_line, tmp_path, checkpoint):
     run = tmp_path / "run"
     arguments = (f"--data_dir={data_dir}", f"--model_dir={run}", "--train_steps=1")
@@ -184,6 +190,7 @@ def test_training_goes_on_from_an_export(exported, data_dir, command_line, tmp_p
         assert np.array_equal(taken[name], trained[name]), name
 
 
+@pytest.mark.slow
 def test_exports_are_numbered_and_a_second_leaves_the_first(trained, command_line, tmp_path):
     run = shutil.copytree(trained, tmp_path / "run")
     (run / "export" / ".writing").mkdir(parents=True)  # left by a process that was killed
@@ -226,6 +233,7 @@ class Restless(tf.Module):
 BATCH = {vocab.x: tf.TensorSpec([None], tf.float32)}
 
 
+@pytest.mark.slow
 def test_an_export_that_predicts_something_else_is_deleted(tmp_path):
     with pytest.raises(UserError, match=r"the export's inference differs by .* it was deleted"):
         saved_model.write(tmp_path, Restless(), BATCH, sample=tf.zeros([3]), classes=[], about={})

@@ -1,6 +1,4 @@
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -43,17 +41,6 @@ def read(prepared, name):
 
 def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def run(*arguments, cwd):
-    return subprocess.run(
-        [sys.executable, "-m", f"{prepare.__package__}.prepare", *arguments],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_the_splits_together_are_the_digits_of_scikit_learn(digits):
@@ -201,10 +188,11 @@ def test_other_data_is_replaced_only_with_overwrite(tmp_path, change):
     assert contents(tmp_path / "data") != before
 
 
-def test_the_command_prints_the_counts_last(tmp_path):
-    done = run("--source=digits", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-3:] == [
+def test_the_command_prints_the_counts_last(command_line, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    done = command_line("prepare", "--source=digits")
+    assert done.status == 0, done.err
+    assert done.out.splitlines()[-3:] == [
         "train: 1257 examples in 4 shards",
         "validation: 270 examples in 1 shard",
         "test: 270 examples in 1 shard",
@@ -223,10 +211,13 @@ def test_the_command_prints_the_counts_last(tmp_path):
         ("--colour=grey", "Unknown command line flag 'colour'"),
     ],
 )
-def test_a_mistake_ends_the_command_with_one_line(tmp_path, argument, problem):
+def test_a_mistake_ends_the_command_with_one_line(
+    command_line, monkeypatch, tmp_path, argument, problem
+):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("")
-    done = run(argument, cwd=tmp_path)
-    assert done.returncode == 1
-    assert problem in done.stderr
-    assert "Traceback" not in done.stderr
+    done = command_line("prepare", argument)
+    assert done.status == 1
+    assert problem in done.err
+    assert "Traceback" not in done.err
     assert os.listdir(tmp_path) == ["file"]
