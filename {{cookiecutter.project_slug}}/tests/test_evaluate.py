@@ -17,13 +17,13 @@ def run(trained, tmp_path_factory):
     return shutil.copytree(trained, tmp_path_factory.mktemp("runs") / "run")
 
 
-def test_figures_are_written_into_the_run_and_nothing_has_to_be_repeated(command_line, run):
-    figures = result(command_line("evaluate", f"--model_dir={run}"))
-    assert figures["split"] == "validation"
-    assert json.loads((run / "evaluation-validation.json").read_text()) == figures
+def test_metrics_are_written_into_the_run_and_nothing_has_to_be_repeated(command_line, run):
+    metrics = result(command_line("evaluate", f"--model_dir={run}"))
+    assert metrics["split"] == "validation"
+    assert json.loads((run / "evaluation-validation.json").read_text()) == metrics
     assert (run / "report.html").exists()
     last = json.loads((run / "stdout").read_text().splitlines()[-1])
-    assert figures["error"] == pytest.approx(last["error"])  # that of the end of training
+    assert metrics["error"] == pytest.approx(last["validation_error"])  # at the end of training
 
 
 def test_runs_are_compared_in_one_table(command_line, run, trained, tmp_path):
@@ -33,12 +33,12 @@ def test_runs_are_compared_in_one_table(command_line, run, trained, tmp_path):
     assert_one_line_error(done, f"first evaluate it with --model_dir={other} --split=validation")
     first = result(command_line("evaluate", f"--model_dir={other}", "--checkpoint=best"))
     done = command_line("evaluate", *arguments)
-    for name, figures in ((run, result(done)), (other, first)):
+    for name, metrics in ((run, result(done)), (other, first)):
         (row,) = [line for line in done.out.splitlines() if line.startswith(str(name))]
         assert row.split()[1:4] == [
-            str(figures["global_step"]),
-            f"{figures['loss']:.4f}",
-            str(figures["examples"]),
+            str(metrics["global_step"]),
+            f"{metrics['loss']:.4f}",
+            str(metrics["examples"]),
         ]
 
 
@@ -50,9 +50,9 @@ def test_many_devices_evaluate_like_one(command_line, run_command, run, devices)
     arguments = (f"--model_dir={run}", "--batch_size=100", f"--devices={devices}")
     many = result(run_command("evaluate", *arguments))
     assert many.keys() == one.keys()
-    for name, figure in one.items():
+    for name, value in one.items():
         # Sums are rounded otherwise; shares of so few examples and counts are the same or far apart.
-        expected = pytest.approx(figure, abs=1e-6) if isinstance(figure, float) else figure
+        expected = pytest.approx(value, abs=1e-6) if isinstance(value, float) else value
         assert many[name] == expected, name
 
 
@@ -60,9 +60,9 @@ def test_the_best_checkpoint_is_evaluated_on_request(command_line, run, event_va
     read = event_values(run / "validation")
     errors = {step: float(value) for tag, step, value in read if tag == "error"}
     best = min(errors, key=lambda step: (errors[step], step))
-    figures = result(command_line("evaluate", f"--model_dir={run}", "--checkpoint=best"))
-    assert figures["global_step"] == best
-    assert figures["error"] == pytest.approx(errors[best], abs=1e-6)
+    metrics = result(command_line("evaluate", f"--model_dir={run}", "--checkpoint=best"))
+    assert metrics["global_step"] == best
+    assert metrics["error"] == pytest.approx(errors[best], abs=1e-6)
 
 
 def test_a_run_without_a_checkpoint_is_refused(command_line, run, tmp_path):

@@ -14,11 +14,11 @@ from .engine.system import startup
 from .vocab import vocab
 
 if TYPE_CHECKING:
-    from .engine.report.mistakes import Mistakes
+    from .engine.report.mistakes import HighestLoss
 
 
 def main(_: Sequence[str]) -> None:
-    """Evaluates, writes figures, pictures and the report into the run, and prints the figures."""
+    """Evaluates, writes metrics, pictures and the report into the run, and prints the metrics."""
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
     startup.import_tensorflow()
     from .engine import batches
@@ -26,7 +26,7 @@ def main(_: Sequence[str]) -> None:
     from .engine.distribute import placement
     from .engine.examples import open_split
     from .engine.report import mistakes, page, tables
-    from .engine.run import evaluation, restore
+    from .engine.run import evaluation, restore, variables
     from .engine.system.files import to_json, write_text
     from .model import Model
 
@@ -40,14 +40,16 @@ def main(_: Sequence[str]) -> None:
         model = Model.for_dataset(dataset)
         restore.restore_run(model_dir, model, best=flags.CHECKPOINT.value == "best")
     examples = open_split(dataset, split)
-    figures = evaluation.make_evaluate(model, strategy)(
+    metrics = evaluation.make_evaluate(model, strategy)(
         batches.evaluation(examples, strategy, batch_size=batch_size)
     )
-    step = int(model.optimizer.iterations.numpy())
-    result = {"split": split, vocab.global_step: step, **figures}
+    step = int(variables.global_step_of(model).numpy())
+    result = {"split": split, vocab.global_step: step, **metrics}
     write_text(page.evaluation_file(run, split), to_json(result, indent=2) + "\n")
-    worst = mistakes.worst(model, examples, batch_size=batch_size)
-    _write_pictures(run, split, step, result, worst, dataset.classes)
+    found = mistakes.highest_loss(
+        model, examples, batch_size=batch_size, classes=len(dataset.classes)
+    )
+    _write_pictures(run, split, result, found, dataset.classes)
     page.write(run, dataset.classes)
     if by_class := tables.of_classes(result, dataset.classes):
         command.print_line(f"{by_class}\n")
@@ -61,34 +63,33 @@ def _evaluated(run: Path, split: str) -> dict[str, Any]:
 
     path = page.evaluation_file(run, split)
     try:
-        figures: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        metrics: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise UserError(
-            f"--compare={run}: no figures of the split {split!r} there; first evaluate it with "
+            f"--compare={run}: no metrics of the split {split!r} there; first evaluate it with "
             f"--model_dir={run} --split={split}"
         ) from None
-    return figures
+    return metrics
 
 
 def _write_pictures(
     run: Path,
     split: str,
-    step: int,
-    figures: Mapping[str, Any],
-    worst: Mistakes,
+    result: Mapping[str, Any],
+    found: HighestLoss,
     classes: Sequence[str],
 ) -> None:
-    """Writes the confusion matrix and the worst mistakes, as files and for TensorBoard."""
+    """Writes the confusion matrix and the examples with the highest loss, as files and for TensorBoard."""
     from .engine import summaries
     from .engine.report import page, plots
     from .engine.system.files import write
 
     drawn = {}
-    if vocab.confusion in figures:
-        drawn[vocab.confusion] = plots.confusion(figures[vocab.confusion], classes)
-    x = worst.examples.get(vocab.x)
+    if vocab.confusion in result:
+        drawn[vocab.confusion] = plots.confusion(result[vocab.confusion], classes)
+    x = found.examples.get(vocab.x)
     if x is not None and summaries.are_images(x):
-        drawn[vocab.mistakes] = plots.pictures(x, worst.titles(classes))
+        drawn[vocab.mistakes] = plots.pictures(x, found.titles(classes))
     pictures = {name: plots.to_png(figure) for name, figure in drawn.items()}
     for name in (vocab.confusion, vocab.mistakes):
         path = page.picture_file(run, name, split)
@@ -96,7 +97,7 @@ def _write_pictures(
             write(path, pictures[name])
         else:
             path.unlink(missing_ok=True)  # of an earlier evaluation
-    summaries.write_pictures(run / split, pictures, step)
+    summaries.write_pictures(run / split, pictures, result[vocab.global_step])
 
 
 if __name__ == "__main__":

@@ -160,23 +160,36 @@ def _readable(
 def _writer(
     text: TextIO, classes: Sequence[str], *, as_table: bool
 ) -> Callable[[str, np.ndarray], None]:
-    """Returns what writes one prediction: its input's name, label and probabilities, or its value."""
+    """Returns what writes one prediction: its input's name, and what is predicted.
+
+    That is a label and a probability by class (in a table ``inference/<class>``), a number (``inference``), or an array
+    (``inference/0``, or with more dimensions ``inference/0/3``; in JSON nested lists).
+    """
+    import numpy as np
+
     from .engine.system.files import to_json
 
-    table = csv.writer(text, lineterminator="\n")
-    if as_table:
-        columns = [per_variable(vocab.inference, name) for name in classes] or [vocab.inference]
-        table.writerow([vocab.input, *([vocab.label] if classes else []), *columns])
+    table: Any = None
 
-    def write(name: str, row: np.ndarray) -> None:
-        values = [float(value) for value in row.reshape(-1)]
-        label = [classes[int(row.argmax())]] if classes else []
-        if as_table:
-            table.writerow([name, *label, *(f"{value:.9g}" for value in values)])
+    def write(name: str, predicted: np.ndarray) -> None:
+        nonlocal table
+        by_class = bool(classes) and predicted.shape == (len(classes),)
+        label = {vocab.label: classes[int(predicted.argmax())]} if by_class else {}
+        record: dict[str, Any] = {vocab.input: name, **label}
+        if not as_table:
+            whole = predicted.tolist() if predicted.size > 1 else predicted.item()
+            record[vocab.inference] = (
+                dict(zip(classes, whole, strict=True)) if by_class else whole
+            )
+            text.write(to_json(record) + "\n")
             return
-        inference = dict(zip(classes, values, strict=True)) if classes else values[0]
-        record = {vocab.input: name, **({vocab.label: label[0]} if classes else {})}
-        text.write(to_json({**record, vocab.inference: inference}) + "\n")
+        if table is None:
+            indices = np.ndindex(predicted.shape) if predicted.size > 1 else ()
+            parts = classes if by_class else ["/".join(map(str, index)) for index in indices]
+            columns = [per_variable(vocab.inference, part) for part in parts] or [vocab.inference]
+            table = csv.writer(text, lineterminator="\n")
+            table.writerow([*record, *columns])
+        table.writerow([*record.values(), *(f"{value:.9g}" for value in predicted.flat)])
 
     return write
 

@@ -41,7 +41,7 @@ def test_splits_share_a_chart():
     assert np.asarray(validation.get_xydata()).tolist() == [[2, 0.75]]
 
 
-def test_figures_become_files():
+def test_plots_become_files():
     figure = plots.curves({"loss": {"train": [(1, 0.5)]}})
     assert Image.open(io.BytesIO(plots.to_png(figure))).size == (420, 280)
     assert ElementTree.fromstring(plots.to_svg(figure)).tag.endswith("svg")

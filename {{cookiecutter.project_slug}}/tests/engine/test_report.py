@@ -36,20 +36,32 @@ def run(tmp_path):
     folder = tmp_path / "<b>run"
     writer = Writer(folder / "train")
     writer.scalars(np.array([1, 2]), {"loss": np.array([2.0, 1.0], np.float32)})
-    figures = {"global_step": 2, "loss": 1.0, "error": 0.5}
-    (folder / "evaluation-test.json").write_text(json.dumps(figures))
+    metrics = {"global_step": 2, "loss": 1.0, "error": 0.5}
+    (folder / "evaluation-test.json").write_text(json.dumps(metrics))
     (folder / "mistakes-test.png").write_bytes(b"picture")
     (folder / "flags.txt").write_text("--batch_size=64\n")
     (folder / "manifest.json").write_text('{"command": ["<script>"]}')
     return folder
 
 
-def test_the_report_holds_figures_curves_mistakes_flags_and_manifest(run):
+def test_the_report_holds_metrics_examples_curves_flags_and_manifest(run):
     parser = Page()
     parser.feed(page.write(run, []).read_text())
     assert parser.headings == [
-        *("<b>run", "Figures", "Split test", "mistakes", "Curves", "Flags", "Manifest")
+        *("<b>run", "Metrics", "Split test", "Examples with the highest loss"),
+        *("Curves", "Flags", "Manifest"),
     ]
+
+
+def test_every_curve_has_a_chart_those_of_single_variables_aside(run, monkeypatch):
+    writer = Writer(run / "validation")
+    one = np.array([1.0], np.float32)
+    values = {"roc_auc": one, "loss": one, "own": one, "gradient_norm/dense/kernel": one}
+    writer.scalars(np.array([2]), values)
+    # Text is drawn as outlines, after a comment with its words.
+    titles = re.findall("<!-- ([a-z_/]+) -->", page.write(run, []).read_text())
+    found = [title for title in titles if title not in ("step", "train", "validation")]
+    assert found == ["loss", "own", "roc_auc"]
 
 
 def test_the_report_fetches_nothing_from_elsewhere(run):

@@ -1,6 +1,6 @@
 from {{ cookiecutter.__package_name }}.engine.report import tables
 
-FIGURES = {
+METRICS = {
     "split": "test",
     "global_step": 60,
     "loss": 0.5,
@@ -17,7 +17,7 @@ def cells(table):
 
 
 def test_every_class_has_a_row_and_the_means_come_last():
-    assert cells(tables.of_classes(FIGURES, ["1e5", "owl"])) == [
+    assert cells(tables.of_classes(METRICS, ["1e5", "owl"])) == [
         ["class", "precision", "recall", "f1", "examples"],
         ["1e5", "1.0000", "0.7500", "0.8571", "4"],
         ["owl", "0.5000", "1.0000", "0.6667", "1"],
@@ -30,7 +30,7 @@ def test_a_regression_has_no_table_of_classes():
 
 
 def test_runs_stand_side_by_side():
-    table = tables.of_runs({"runs/1": FIGURES, "runs/2": {"loss": 1.0, "rmse": 2.0}})
+    table = tables.of_runs({"runs/1": METRICS, "runs/2": {"loss": 1.0, "rmse": 2.0}})
     assert cells(table) == [
         ["global_step", "loss", "error", "rmse"],
         ["runs/1", "60", "0.5000", "0.2500", "-"],
@@ -39,5 +39,5 @@ def test_runs_stand_side_by_side():
 
 
 def test_names_are_text_on_a_page():
-    page = tables.of_classes(FIGURES, ["<b>", "owl"], form="html")
+    page = tables.of_classes(METRICS, ["<b>", "owl"], form="html")
     assert "<td>&lt;b&gt;" in page

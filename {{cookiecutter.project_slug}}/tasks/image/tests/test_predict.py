@@ -83,17 +83,17 @@ def test_what_evaluate_prints_is_what_scikit_learn_says_of_what_predict_wrote(
     true = [int(Path(row["input"]).parent.name) for row in rows]
     labels = [int(row["label"]) for row in rows]
     done = command_line("evaluate", f"--model_dir={run}", "--split=test")
-    figures = json.loads(done.out.splitlines()[-1])
+    metrics = json.loads(done.out.splitlines()[-1])
     precision, recall, f1, _ = precision_recall_fscore_support(true, labels, zero_division=0)
-    assert len(rows) == figures["examples"] == 270
-    assert figures["accuracy"] == pytest.approx(accuracy_score(true, labels), abs=1e-6)
-    assert figures["error"] == pytest.approx(1 - accuracy_score(true, labels), abs=1e-6)
-    assert figures["precision"] == pytest.approx(precision, abs=1e-6)
-    assert figures["recall"] == pytest.approx(recall, abs=1e-6)
-    assert figures["f1"] == pytest.approx(f1, abs=1e-6)
-    assert figures["confusion"] == confusion_matrix(true, labels).tolist()
+    assert len(rows) == metrics["examples"] == 270
+    assert metrics["accuracy"] == pytest.approx(accuracy_score(true, labels), abs=1e-6)
+    assert metrics["error"] == pytest.approx(1 - accuracy_score(true, labels), abs=1e-6)
+    assert metrics["precision"] == pytest.approx(precision, abs=1e-6)
+    assert metrics["recall"] == pytest.approx(recall, abs=1e-6)
+    assert metrics["f1"] == pytest.approx(f1, abs=1e-6)
+    assert metrics["confusion"] == confusion_matrix(true, labels).tolist()
     rounded = np.array([probabilities(row) for row in rows])
-    assert figures["loss"] == pytest.approx(log_loss(true, rounded), abs=1e-6)
+    assert metrics["loss"] == pytest.approx(log_loss(true, rounded), abs=1e-6)
 
 
 @pytest.mark.slow
@@ -137,6 +137,54 @@ def test_a_picture_of_another_mode_and_size_is_made_like_those_of_training(
     assert len(rows) == 5
     for row in rows[:-1]:
         assert probabilities(row) == pytest.approx(probabilities(rows[0]), abs=1e-6)
+
+
+@pytest.fixture
+def exported_as(tmp_path):
+    """Writes an export that predicts any function of pixels, and returns its folder."""
+
+    def write(inference):
+        spec = tf.TensorSpec([None, 8, 8, 1], tf.uint8, name="x")
+        module = tf.Module()
+        module.served = tf.function(
+            lambda x: {"inference": inference(tf.cast(x[..., 0], tf.float32))}, [spec]
+        )
+        folder = tmp_path / "exported"
+        tf.saved_model.save(module, str(folder), signatures={"serving_default": module.served})
+        described = {"inputs": {"x": {"dtype": "uint8", "shape": [None, 8, 8, 1]}}, "classes": []}
+        (folder / "signature.json").write_text(json.dumps({**described, "outputs": {}}))
+        return folder
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("inference", "columns"),
+    [
+        (lambda pixels: tf.reduce_mean(pixels, axis=[1, 2]), ["inference"]),
+        (lambda pixels: pixels[:, 0, :1], ["inference"]),
+        (lambda pixels: pixels[:, 0], [f"inference/{i}" for i in range(8)]),
+        (lambda pixels: pixels, [f"inference/{i}/{j}" for i in range(8) for j in range(8)]),
+    ],
+    ids=["a number", "a vector of one", "a vector", "an array"],
+)
+def test_numbers_and_arrays_are_written_whole(
+    predict, exported_as, pictures, test_split, inference, columns
+):
+    export = exported_as(inference)
+    arguments = (f"--export_dir={export}", f"--input={pictures}/0/*.png")
+    _, rows = predict(*arguments)
+    _, records = predict(*arguments, output="p.jsonl")
+    zeros = [x for x, y in zip(*test_split, strict=True) if y == 0]
+    expected = inference(tf.constant(np.array(zeros)[..., 0], tf.float32)).numpy()
+    assert len(rows) == len(records) == len(zeros)
+    for row, record, values in zip(rows, records, expected, strict=True):
+        assert list(row) == ["input", *columns]
+        written = [float(row[column]) for column in columns]
+        assert written == pytest.approx(values.reshape(-1).tolist())
+        assert list(record) == ["input", "inference"]
+        whole = values.tolist() if values.size > 1 else values.item()
+        assert np.array(record["inference"]) == pytest.approx(np.array(whole))
 
 
 @pytest.fixture

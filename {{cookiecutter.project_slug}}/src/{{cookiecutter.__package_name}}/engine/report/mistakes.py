@@ -1,4 +1,4 @@
-"""The examples that a model gets most wrong: often they show what is wrong with the data."""
+"""The highest-loss examples of a split: often they show what is wrong with the data."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -12,58 +12,78 @@ from ..examples import Batch, Examples
 
 
 @dataclasses.dataclass(frozen=True)
-class Mistakes:
-    """Some examples of a split, the worst first."""
+class HighestLoss:
+    """Some examples of a split, the one with the highest loss first."""
 
-    examples: dict[str, Any]
-    """``x``, by column if it has any, and ``y``, ``[n, ...]`` each; empty where there are no mistakes."""
+    examples: Batch
+    """Arrays ``[n, ...]`` by feature; empty where there are none."""
 
     losses: np.ndarray
     """``[n]``."""
 
-    predicted: np.ndarray
-    """What the model makes of them, ``[n, ...]``."""
+    predicted: Any
+    """What the model predicts of them, ``[n, ...]``."""
 
     def titles(self, classes: Sequence[str]) -> list[str]:
-        """Returns what is and what was predicted, of each example, in words."""
-        truths = self.examples.get(vocab.y, self.losses)
+        """Returns what is true and what is predicted of each, in words, as far as it is one class or one number."""
         titles = []
-        for truth, predicted, loss in zip(truths, self.predicted, self.losses, strict=True):
-            if classes:
-                titles.append(f"{classes[truth]}, not {classes[predicted.argmax()]} ({loss:.2f})")
+        for i, loss in enumerate(self.losses):
+            pair = [self.examples[vocab.y][i]] if vocab.y in self.examples else []
+            pair += [self.predicted[i]] if isinstance(self.predicted, np.ndarray) else []
+            if classes and [part.shape for part in pair] == [(), (len(classes),)]:
+                true, predicted = classes[pair[0]], classes[pair[1].argmax()]
+                titles.append(f"{true}, not {predicted} ({loss:.2f})")
+            elif [part.size for part in pair] == [1, 1]:
+                true, predicted = (f"{part.item():.4g}" for part in pair)
+                titles.append(f"{true}, not {predicted} ({loss:.2g})")
             else:
-                titles.append(f"{truth:.4g}, not {float(predicted):.4g} ({loss:.2g})")
+                titles.append(f"loss {loss:.3g}")
         return titles
 
 
-def worst(model: Any, split: Examples, *, batch_size: int, count: int = 16) -> Mistakes:
-    """Returns the examples with the largest loss; of a classifier, those that it gets wrong.
+def highest_loss(
+    model: Any, split: Examples, *, batch_size: int, classes: int = 0, count: int = 16
+) -> HighestLoss:
+    """Returns the examples with the highest loss; of a classifier, of those that it gets wrong.
 
     Args:
         model: has ``inference`` and ``loss``.
         split: to look through.
         batch_size: examples to look at in one call.
+        classes: how many ``y`` may be; 0 where it is none.
         count: how many to return at most.
     """
 
-    @tf.function
     def judge(batch: Batch) -> tuple[tf.Tensor, tf.Tensor]:
-        x, y = batch[vocab.x], batch.get(vocab.y)
-        return model.loss(x, y), model.inference(x)
+        """Returns the loss of each example, and whether it may be among those returned."""
+        losses, predicted = model.loss(**batch), model.inference(batch[vocab.x])
+        if not classes or vocab.y not in batch or not _are_scores(predicted, classes):
+            return losses, tf.ones_like(losses, tf.bool)
+        y = batch[vocab.y]
+        return losses, tf.argmax(predicted, axis=1, output_type=y.dtype) != y
 
-    losses, predictions = [], []
+    compiled: Any = None
+    losses, chosen = [], []
     for start in range(0, split.examples, batch_size):
         # The last batch is filled up with its last example, so that there is one shape and one trace.
         batch = split.fetch(np.minimum(np.arange(start, start + batch_size), split.examples - 1))
-        loss, predicted = judge(batch)
+        compiled = compiled or tf.function(judge).get_concrete_function(batch)
+        loss, is_chosen = compiled(batch)
         losses.append(loss.numpy())
-        predictions.append(predicted.numpy())
+        chosen.append(is_chosen.numpy())
     loss = np.concatenate(losses)[: split.examples]
-    predicted = np.concatenate(predictions)[: split.examples]
     order = np.argsort(-loss, kind="stable")
-    if predicted.ndim == 2 and predicted.shape[1] > 1:
-        truth = split.fetch(np.arange(split.examples))[vocab.y].numpy()
-        order = order[predicted.argmax(axis=1)[order] != truth[order]]
-    chosen = order[:count]
-    examples = tf.nest.map_structure(np.asarray, split.fetch(chosen) if len(chosen) else {})
-    return Mistakes(examples, loss[chosen], predicted[chosen])
+    order = order[np.concatenate(chosen)[order]][:count]
+    if not len(order):
+        return HighestLoss({}, loss[order], np.array([]))
+    found = split.fetch(order)
+    predicted = model.inference(found[vocab.x])
+    return HighestLoss(
+        tf.nest.map_structure(np.asarray, found),
+        loss[order],
+        tf.nest.map_structure(np.asarray, predicted),
+    )
+
+
+def _are_scores(predicted: Any, classes: int) -> bool:
+    return tf.is_tensor(predicted) and predicted.shape.rank == 2 and predicted.shape[1] == classes

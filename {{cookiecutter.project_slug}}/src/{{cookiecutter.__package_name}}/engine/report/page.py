@@ -23,6 +23,10 @@ _CHARTS = (
     vocab.examples_per_second,
     vocab.input_wait,
 )
+_PICTURES = {
+    vocab.confusion: "Confusion matrix",
+    vocab.mistakes: "Examples with the highest loss",
+}
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 72em; padding: 0 1em; color: #222 }
 table { border-collapse: collapse } td, th { padding: .2em .8em; border-bottom: 1px solid #ddd }
@@ -31,7 +35,7 @@ svg, img { max-width: 100%; height: auto } pre { background: #f6f6f6; padding: 1
 
 
 def evaluation_file(run: Path, split: str) -> Path:
-    """Returns where ``evaluate`` writes the figures of a split."""
+    """Returns where ``evaluate`` writes the metrics of a split."""
     return run / f"evaluation-{split}.json"
 
 
@@ -43,7 +47,7 @@ def picture_file(run: Path, name: str, split: str) -> Path:
 def write(run: Path, classes: list[str]) -> Path:
     """Writes ``report.html`` into the folder of a run, from what is there, and returns its path."""
     title = html.escape(run.resolve().name)
-    body = [f"<h1>{title}</h1>", *_figures(run, classes), *_curves(run), *_texts(run)]
+    body = [f"<h1>{title}</h1>", *_metrics(run, classes), *_curves(run), *_texts(run)]
     page = (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<link rel="icon" href="data:,"><style>{_STYLE}</style></head>\n<body>\n'
@@ -54,28 +58,29 @@ def write(run: Path, classes: list[str]) -> Path:
     return run / FILE
 
 
-def _figures(run: Path, classes: list[str]) -> Iterable[str]:
+def _metrics(run: Path, classes: list[str]) -> Iterable[str]:
     evaluated: dict[str, dict[str, Any]] = {
         split: json.loads(evaluation_file(run, split).read_text(encoding="utf-8"))
         for split in SPLITS
         if evaluation_file(run, split).exists()
     }
     if evaluated:
-        yield "<h2>Figures</h2>" + tables.of_runs(evaluated, form="html")
-    for split, figures in evaluated.items():
-        yield f"<h2>Split {split}</h2>" + tables.of_classes(figures, classes, form="html")
-        for name in (vocab.confusion, vocab.mistakes):
+        yield "<h2>Metrics</h2>" + tables.of_runs(evaluated, form="html")
+    for split, metrics in evaluated.items():
+        yield f"<h2>Split {split}</h2>" + tables.of_classes(metrics, classes, form="html")
+        for name, title in _PICTURES.items():
             path = picture_file(run, name, split)
             if path.exists():
                 data = base64.b64encode(path.read_bytes()).decode()
-                yield f'<h3>{name}</h3><img alt="{name}" src="data:image/png;base64,{data}">'
+                yield f'<h3>{title}</h3><img alt="{title}" src="data:image/png;base64,{data}">'
 
 
 def _curves(run: Path) -> Iterable[str]:
     splits = {split: events.scalars(run / split) for split in SPLITS}
+    others = sorted({tag for curves in splits.values() for tag in curves if "/" not in tag})
     charts = {
         tag: {split: curves[tag] for split, curves in splits.items() if tag in curves}
-        for tag in _CHARTS
+        for tag in dict.fromkeys((*_CHARTS, *others))
     }
     charts = {tag: by_split for tag, by_split in charts.items() if by_split}
     if charts:

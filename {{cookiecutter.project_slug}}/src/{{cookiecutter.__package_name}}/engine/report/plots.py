@@ -1,4 +1,4 @@
-"""Pictures of figures: PNG for files and TensorBoard, SVG for the report.
+"""Plots of metrics and examples: PNG for files and TensorBoard, SVG for the report.
 
 Matplotlib's ``Figure`` is used without ``pyplot``, so that nothing is kept open and no display is needed.
 """
@@ -46,7 +46,7 @@ def pictures(images: np.ndarray, titles: Sequence[str], columns: int = 4) -> Fig
     """Returns images in a grid, each under its title.
 
     Args:
-        images: ``[n, height, width, 1 or 3] uint8``.
+        images: ``[n, height, width, 1 or 3]``, uint8, or float in [0, 1].
         titles: ``n`` of them.
         columns: images in a row.
     """
@@ -55,7 +55,10 @@ def pictures(images: np.ndarray, titles: Sequence[str], columns: int = 4) -> Fig
     for number, (image, title) in enumerate(zip(images, titles, strict=True), start=1):
         axes = figure.add_subplot(rows, columns, number)
         axes.imshow(
-            image.squeeze(-1) if image.shape[-1] == 1 else image, cmap="gray", vmin=0, vmax=255
+            image.squeeze(-1) if image.shape[-1] == 1 else image,
+            cmap="gray",
+            vmin=0,
+            vmax=255 if image.dtype == np.uint8 else 1,
         )
         axes.set_title(title, fontsize=9)
         axes.set_axis_off()
