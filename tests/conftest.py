@@ -1,4 +1,7 @@
-"""Bakes projects from a copy of the template that holds what a clone would hold, and runs commands in them."""
+"""Bakes projects from a copy of the template that holds what a clone would hold, and runs commands in them.
+
+Tests run on all cores, a file on one of them. The files that use the default project share one, in its own environment.
+"""
 
 import json
 import os
@@ -13,6 +16,7 @@ from typing import Any
 
 import pytest
 from cookiecutter.main import cookiecutter
+from filelock import FileLock
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 CONTEXT: dict[str, Any] = json.loads((REPOSITORY / "cookiecutter.json").read_text(encoding="utf-8"))
@@ -38,6 +42,43 @@ SHORTEST_SLUG = "a"
 LONGEST_SLUG = "an-unusually-long-name-of-a-project-of-4"
 
 Result = subprocess.CompletedProcess[str]
+
+# These take minutes: they begin first, so that no core is left with one of them at the end.
+LONGEST_FIRST = (
+    "generated_checks",
+    "quick start",
+    "updates",
+    "recipes",
+    "own_problem",
+    "fresh_clone",
+    "slurm",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --release."""
+    parser.addoption("--release", action="store_true", help="also run in full what CI samples")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is for a release, give each file to one core and begin with the longest."""
+    left_out = [
+        item
+        for item in items
+        if item.get_closest_marker("release") and not config.getoption("--release")
+    ]
+    config.hook.pytest_deselected(items=left_out)
+    order: dict[pytest.Item, tuple[int, bool]] = {}
+    for item in (item for item in items if item not in left_out):
+        file = item.path.stem.removeprefix("test_")
+        own = item.get_closest_marker("xdist_group")
+        group = str(own.args[0]) if own else file
+        if not own and not item.get_closest_marker("alone"):
+            item.add_marker(pytest.mark.xdist_group(group))
+        long = LONGEST_FIRST.index(group) if group in LONGEST_FIRST else len(LONGEST_FIRST)
+        order[item] = (long, not item.get_closest_marker("slow"))
+    items[:] = sorted(order, key=lambda item: order[item])
+
 
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -198,9 +239,18 @@ def fresh(bake: Bake) -> Bake:
 
 
 @pytest.fixture(scope="session")
-def default_project(fresh: Bake) -> BakedProject:
-    """Return the default project in its own environment, shared by the slow tests."""
-    return fresh()
+def default_project(fresh: Bake, tmp_path_factory: pytest.TempPathFactory) -> BakedProject:
+    """Return the default project in its own environment, one for the slow tests of all workers."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    made = folder / "default_project.json"
+    with FileLock(folder / "default_project.lock"):
+        if not made.exists():
+            project = fresh()
+            made.write_text(json.dumps([str(project.path), project.answers]), encoding="utf-8")
+    path, answers = json.loads(made.read_text(encoding="utf-8"))
+    return BakedProject(Path(path), answers)
 
 
 def commands(readme: str, section: str) -> list[str]:

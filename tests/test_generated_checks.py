@@ -1,6 +1,7 @@
 """A fresh project passes all of its own checks before the first edit, whatever the answers were."""
 
 import itertools
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,9 +21,16 @@ from conftest import (
 pytestmark = pytest.mark.slow
 
 # As the workflows of a generated project run them.
-ALL_TESTS = ("pytest", "-n", "auto", "--dist", "loadfile", "-m", "slow or not slow")
+OWN_TESTS = ("pytest", "-n", "auto", "--dist", "loadfile", "-m")
+# Tests of a project on tables that a project on images shows as well: what the engine does whatever the model and the
+# data, in files that use neither, and when workers are killed or disks are full.
+NO_TASK = ("test_workers.py", "test_faults.py")
+USES_TASK = re.compile(
+    r"^from \w+(?:\.model|\.data)? import (?:Model|.*\b(?:data|model)\b)", re.MULTILINE
+)
+
 DECIDE_THE_FILES = ("task", "ci", "python_version")
-ANSWERS = [
+EVERY = [
     *(
         dict(zip(DECIDE_THE_FILES, chosen, strict=True))
         for chosen in itertools.product(*(CHOICES[key] for key in DECIDE_THE_FILES))
@@ -33,16 +41,69 @@ ANSWERS = [
         for task in CHOICES["task"]
         for slug in (SHORTEST_SLUG, LONGEST_SLUG)
     ),
+]
+# Every choice of each question, and the longest and the shortest name.
+SOME = [
+    {"task": "image", "ci": "gitlab", "python_version": "3.13", "license": "BSD-3-Clause"},
+    {"task": "tabular", "ci": "github", "python_version": "3.12", "project_slug": LONGEST_SLUG},
+    {"task": "image", "ci": "none", "python_version": "3.11", "project_slug": SHORTEST_SLUG},
     # codespell corrects words; those of the answers are none of its business.
     {
         "project_name": "Teh Fo",  # codespell:ignore
         "author_name": "Ba Nd",  # codespell:ignore
         "organization": "Hte Wich",  # codespell:ignore
         "license": "Apache-2.0",
+        "task": "tabular",
     },
 ]
+ANSWERS = [*SOME, *(pytest.param(answers, marks=pytest.mark.release) for answers in EVERY)]
 
 
+def own_tests(project: BakedProject, config: pytest.Config) -> tuple[str, ...]:
+    """Return the command that runs a project's own tests, all of them or those of which each is shown once."""
+    if config.getoption("--release"):
+        return (*OWN_TESTS, "slow or not slow or release")
+    left_out = [] if project.answers["task"] == "image" else [f"tests/{name}" for name in NO_TASK]
+    if left_out:
+        left_out += [
+            path.relative_to(project.path).as_posix()
+            for path in sorted(project.path.glob("tests/engine/test_*.py"))
+            if not USES_TASK.search(path.read_text(encoding="utf-8"))
+        ]
+        assert len(left_out) > 20
+    return (*OWN_TESTS, "not release", *(f"--ignore={path}" for path in left_out))
+
+
+def assert_passed(output: str) -> None:
+    summary = output.splitlines()[-1]
+    assert " passed" in summary
+    print(
+        output[output.rindex("short test summary") :] if "short test summary" in output else summary
+    )
+
+
+@pytest.mark.alone
+def test_own_tests_pass(default_project: BakedProject, request: pytest.FixtureRequest) -> None:
+    command = own_tests(default_project, request.config)
+    assert_passed(default_project.run(*command, timeout=3000).stdout)
+
+
+@pytest.mark.alone
+def test_own_tests_of_a_project_on_tables_pass(
+    bake: Bake, borrow: Callable[..., Result], request: pytest.FixtureRequest
+) -> None:
+    project = bake(task="tabular")
+    command = own_tests(project, request.config)
+    assert_passed(borrow(project, *command, timeout=3000).stdout)
+
+
+@pytest.mark.alone
+def test_the_sample_has_every_choice() -> None:
+    for key in DECIDE_THE_FILES:
+        assert {answers[key] for answers in SOME if key in answers} == set(CHOICES[key])
+
+
+@pytest.mark.alone
 @pytest.mark.parametrize("answers", ANSWERS, ids=lambda answers: "-".join(answers.values()))
 def test_pre_commit_changes_nothing(
     bake: Bake, borrow: Callable[..., Result], answers: dict[str, str]
@@ -57,20 +118,6 @@ def test_pre_commit_changes_nothing(
 def test_a_project_checks_itself_with_its_own_environment(default_project: BakedProject) -> None:
     default_project.run("pre-commit", "run", "--all-files")
     assert run("git", "diff", "--name-only", folder=default_project.path).stdout == ""
-
-
-def test_own_tests_pass(default_project: BakedProject) -> None:
-    output = default_project.run(*ALL_TESTS, timeout=3000).stdout
-    summary = output.splitlines()[-1]
-    assert " passed" in summary
-    assert " deselected" not in summary
-
-
-def test_own_tests_of_a_project_on_tables_pass(bake: Bake, borrow: Callable[..., Result]) -> None:
-    output = borrow(bake(task="tabular"), *ALL_TESTS, timeout=3000).stdout
-    summary = output.splitlines()[-1]
-    assert " passed" in summary
-    assert " deselected" not in summary
 
 
 def test_cuda_extra_resolves(default_project: BakedProject) -> None:
