@@ -1,7 +1,7 @@
 """Set up the tools and run the template's tests: python3 scripts/run_tests.py [pytest's arguments].
 
-Without arguments all tests run, the slow ones too; `-m "not slow"` leaves those out. With `--release` also what takes too
-long for each change: the full counts and every combination of which the others are a sample.
+Without arguments all tests run, the slow ones too; `-m "not slow"` leaves those out. With `--release` also what takes
+too long for each change: the full counts and every combination of which the others are a sample.
 """
 
 import sys

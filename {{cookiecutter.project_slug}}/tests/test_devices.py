@@ -19,9 +19,8 @@ FLAGS = (
 RATES = {"sgd": 0.05, "momentum": 0.05, "adamw": 0.001}
 # adamw divides by second moments near zero, which magnifies rounding.
 LARGEST_DIFFERENCE = {"sgd": 1e-5, "momentum": 1e-5, "adamw": 1e-3}
-
-pytestmark = pytest.mark.slow
-
+EVERY = [(optimizer, devices) for optimizer in RATES for devices in ("cpu:2", "cpu:4")]
+SOME = [("sgd", "cpu:2"), ("momentum", "cpu:4"), ("adamw", "cpu:2")]
 
 @pytest.fixture(scope="module")
 def run_of(run_command, run_workers, data_dir, tmp_path_factory):
@@ -70,8 +69,13 @@ def curve(event_values, run, split, name):
     return [float(value) for tag, _, value in event_values(run / split) if tag == name]
 
 
-@pytest.mark.parametrize("devices", ["cpu:2", "cpu:4"])
-@pytest.mark.parametrize("optimizer", RATES)
+@pytest.mark.parametrize(
+    ("optimizer", "devices"),
+    [
+        *(pytest.param(*of, marks=pytest.mark.slow) for of in SOME),
+        *(pytest.param(*of, marks=pytest.mark.release) for of in EVERY if of not in SOME),
+    ],
+)
 def test_any_number_of_devices_ends_with_the_same_weights(
     run_of, largest_difference, event_values, optimizer, devices
 ):
@@ -81,13 +85,20 @@ def test_any_number_of_devices_ends_with_the_same_weights(
     assert second == pytest.approx(first, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_the_gradients_were_clipped_in_most_steps(run_of, event_values):
     norms = curve(event_values, run_of("sgd"), "train", vocab.gradient_norm)
     assert len(norms) == STEPS // 10
     assert np.mean(np.array(norms) > CLIP_NORM) > 0.5
 
 
-@pytest.mark.parametrize("optimizer", RATES)
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        pytest.param("sgd", marks=pytest.mark.slow),
+        *(pytest.param(name, marks=pytest.mark.release) for name in ("momentum", "adamw")),
+    ],
+)
 def test_two_processes_with_a_device_each_end_as_one_with_two(
     run_of, largest_difference, optimizer
 ):
@@ -97,6 +108,7 @@ def test_two_processes_with_a_device_each_end_as_one_with_two(
     )
 
 
+@pytest.mark.slow
 def test_a_run_may_change_from_one_device_to_two_halfway(
     run_of, run_command, largest_difference, data_dir, tmp_path
 ):
@@ -110,6 +122,7 @@ def test_a_run_may_change_from_one_device_to_two_halfway(
     assert largest_difference(run_of("momentum"), tmp_path / "run") <= 1e-5
 
 
+@pytest.mark.slow
 def test_micro_batches_are_the_same_on_two_devices(run_of, largest_difference):
     flags = ("--accumulate_steps=4",)
     assert largest_difference(run_of("sgd", "cpu", *flags), run_of("sgd", "cpu:2", *flags)) <= 1e-5

@@ -131,11 +131,18 @@ def test_a_signal_saves_and_exits_with_42_and_the_same_command_goes_on(
     assert result(done)["global_step"] == stopped_at + 20
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGKILL"])
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [
+        *(pytest.param(name, 2, marks=pytest.mark.slow) for name in ("SIGTERM", "SIGKILL")),
+        *(pytest.param(name, 12, marks=pytest.mark.release) for name in ("SIGINT", "SIGKILL")),
+    ],
+)
 def test_a_run_that_is_stopped_anywhere_ends_with_the_bits_of_one_that_was_not(
-    data_dir, tmp_path, run_command, checkpoint, name
+    data_dir, tmp_path, run_command, checkpoint, name, times
 ):
+    between = 600 // times
+
     def arguments(run):
         return (
             *(f"--data_dir={data_dir}", f"--model_dir={tmp_path / run}", "--train_steps=3000"),
@@ -145,17 +152,19 @@ def test_a_run_that_is_stopped_anywhere_ends_with_the_bits_of_one_that_was_not(
     whole = run_command("train", *arguments("whole"))
     assert whole.status == 0, whole.err
     statuses = []
-    for _ in range(2):
+    for _ in range(times):
         process = start(*arguments("stopped"))
         begun = newest(tmp_path / "stopped") or 0
         try:
-            wait_for(lambda begun=begun: (newest(tmp_path / "stopped") or 0) > begun + 300, process)
+            wait_for(
+                lambda begun=begun: (newest(tmp_path / "stopped") or 0) > begun + between, process
+            )
             process.send_signal(signal.Signals[name])
             process.communicate(timeout=60)
         finally:
             process.kill()
         statuses.append(process.returncode)
-    assert statuses == [-signal.SIGKILL if name == "SIGKILL" else 42] * 2
+    assert statuses == [-signal.SIGKILL if name == "SIGKILL" else 42] * times
     last = run_command("train", *arguments("stopped"))
     assert last.status == 0, last.err
     stopped, undisturbed = (checkpoint(tmp_path / run, 3000) for run in ("stopped", "whole"))

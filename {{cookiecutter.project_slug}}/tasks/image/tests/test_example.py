@@ -102,8 +102,13 @@ def test_tensorboard_shows_the_confusion_matrix_and_the_worst_mistakes_once(
     assert sorted(pictures) == [("confusion", 60, 1), ("mistakes", 60, 1)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("devices", ["cpu", "cpu:2", "cpu:4"])
+@pytest.mark.parametrize(
+    "devices",
+    [
+        pytest.param("cpu", marks=pytest.mark.slow),
+        *(pytest.param(several, marks=pytest.mark.release) for several in ("cpu:2", "cpu:4")),
+    ],
+)
 def test_the_default_learns_to_read_digits(run_command, data_dir, tmp_path, devices):
     arguments = (f"--data_dir={data_dir}", f"--model_dir={tmp_path}/run", f"--devices={devices}")
     done = run_command("train", *arguments)

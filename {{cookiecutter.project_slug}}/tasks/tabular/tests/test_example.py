@@ -153,8 +153,13 @@ def test_classes_of_text_are_learned_from_a_table(command_line, tmp_path):
     assert result(command_line("evaluate", arguments[1], "--split=test"))["error"] == 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("devices", ["cpu", "cpu:2"])
+@pytest.mark.parametrize(
+    "devices",
+    [
+        pytest.param("cpu", marks=pytest.mark.slow),
+        pytest.param("cpu:2", marks=pytest.mark.release),
+    ],
+)
 def test_the_default_learns_the_flowers(run_command, data_dir, tmp_path, devices):
     arguments = (f"--data_dir={data_dir}", f"--model_dir={tmp_path}/run", f"--devices={devices}")
     assert result(run_command("train", *arguments))["error"] <= 0.05
