@@ -11,7 +11,7 @@ Keys are those of ``variables.variables_of``: ``inference/conv_1/kernel``, ``opt
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -131,7 +131,7 @@ class Saver:
         self._ignored = ignored
         self._averages = averages
         self._variables = variables
-        self._read = tf.function(lambda: snapshot(variables))
+        self._read: Callable[[], dict[str, tf.Tensor]] | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="saver")
         self._written: Future[None] | None = None
 
@@ -150,6 +150,8 @@ class Saver:
             UserError: the save before could not be written.
         """
         self.wait()
+        if self._read is None:  # traced once a run, and not through a call: TensorFlow warns of functions traced anew
+            self._read = tf.function(lambda: snapshot(self._variables)).get_concrete_function()
         tensors = {vocab.state: tf.constant(state.to_json()), **self._read()}
         before = after._written if after else None
         self._written = self._writer.submit(self._write, step, tensors, keep, before)
@@ -165,7 +167,7 @@ class Saver:
             written.result()
 
     def check(self) -> None:
-        """Tells whether what was saved could be written, as soon as that is known; does not wait.
+        """Raises what went wrong with the last save as soon as that is known; does not wait.
 
         Raises:
             UserError: it could not.
