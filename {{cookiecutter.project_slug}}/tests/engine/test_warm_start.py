@@ -155,7 +155,7 @@ def test_two_networks_are_started_by_their_names(tmp_path):
 
 def test_a_checkpoint_in_a_folder_with_brackets_can_be_read(source, tmp_path):
     """TensorFlow takes a path for a pattern: `lr[0.1]` stands for a `lr0` to it."""
-    path, values = source
+    _, values = source
     folder = tmp_path / "lr[0.1]*"
     folder.mkdir()
     for part in tmp_path.glob("ckpt-7.*"):
@@ -316,7 +316,8 @@ def test_a_file_that_cannot_be_read_is_one_line(saved, tmp_path, ending, change,
         UserError, match=f"--warm_start_from={re.escape(str(path))}.*{message}"
     ) as error:
         warm_start(network("body"), str(path))
-    assert "sstable" not in str(error.value) and "\n" not in str(error.value)
+    assert "sstable" not in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_long_list_of_paths_is_cut(source):

@@ -1,5 +1,6 @@
-"""Layers that behave alike on one replica and on several: any Keras network is converted to them, or refused by name."""
+"""Layers that behave alike on one replica and on several: a Keras network is converted to them, or refused by name."""
 
+from itertools import zip_longest
 from typing import Any
 
 import keras
@@ -47,8 +48,12 @@ def for_replicas(network: keras.Model) -> keras.Model:
             layer.synchronized = True
     if found := unsafe(copy):
         raise UserError(f"{'; '.join(found[:5])}: cannot be converted; {_INSTEAD}")
-    if [v.path for v in copy.weights] != [v.path for v in network.weights]:
-        raise UserError(f"network {network.name!r}: a copy of it has other variables; {_INSTEAD}")
+    for old, new in zip_longest(network.weights, copy.weights):
+        if getattr(old, "path", "nothing") != getattr(new, "path", "nothing"):
+            raise UserError(
+                f"network {network.name!r}: a copy has {getattr(new, 'path', 'nothing')} in place of "
+                f"{getattr(old, 'path', 'nothing')}; give layers inside of layers names; or {_INSTEAD}"
+            )
     for (_, old), new in zip(layers_by_path(network), layers, strict=True):
         _copy_values(old, new)
     for before, after in zip(network.weights, copy.weights, strict=True):

@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import keras
 
@@ -10,7 +11,7 @@ from ..vocab import per_variable, vocab
 from .errors import UserError
 from .run import variables as of_model
 
-Networks = Mapping[str, keras.Layer] | keras.Layer
+Networks: TypeAlias = Mapping[str, keras.Layer] | keras.Layer
 """One network, or several by the names that a model gives them."""
 
 _SHOWN = 5
@@ -81,7 +82,7 @@ def variables_by_path(networks: Networks) -> dict[str, keras.Variable]:
 
 
 def layers_by_path(networks: Networks) -> Iterator[tuple[str, keras.Layer]]:
-    """Yields all layers, also those inside other layers, with their parents' names and their own: ``backbone/conv_1``."""
+    """Yields all layers, also those inside others, with their parents' names and their own: ``backbone/conv_1``."""
 
     def inside(layer: keras.Layer, prefix: str) -> Iterator[tuple[str, keras.Layer]]:
         for child in sublayers(layer):
