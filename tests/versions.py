@@ -1,11 +1,15 @@
-"""Five versions of the template, each a change of the one in this repository, for the tests of updates."""
+"""The template's last release, the one in this repository, and five changes of that, for the tests of updates."""
 
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from conftest import commit, run
+import pytest
+from conftest import REPOSITORY, commit, run
+
+LAST_RELEASE = "122dc397230eabcf9fdd562f5c3e0776483f294a"
 
 
 def edit(path: Path, *replacements: tuple[str, str]) -> None:
@@ -22,6 +26,8 @@ class Template:
     """A git repository of the template."""
 
     path: Path
+    present: Path
+    """The template as it is in this repository, without its history."""
 
     @property
     def root(self) -> Path:
@@ -45,6 +51,32 @@ class Template:
         style = ("--isolated", "--line-length=100", "--quiet")
         run("ruff", "format", *style, *self.package.rglob("*.py"), folder=self.path)
         commit(self.path, change.__name__)
+
+
+def replace(folder: Path, source: Path) -> None:
+    """Make all files of a git repository those of another folder."""
+    for path in folder.iterdir():
+        if path.is_dir() and path.name != ".git":
+            shutil.rmtree(path)
+        elif path.is_file():
+            path.unlink()
+    shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git"))
+
+
+def last_release(folder: Path) -> None:
+    """Write the template's last release into a folder."""
+    archive = folder.with_suffix(".tar")
+    command = ("git", "archive", f"--output={archive}", LAST_RELEASE)
+    if run(*command, folder=REPOSITORY, status=None).returncode:
+        pytest.fail(
+            f"commit {LAST_RELEASE}, the last release, is not in this clone: `git fetch --unshallow` brings it"
+        )
+    shutil.unpack_archive(archive, folder, filter="data")
+
+
+def this_template(template: Template) -> None:
+    """Everything since the last release."""
+    replace(template.path, template.present)
 
 
 def engine_fix(template: Template) -> None:
@@ -94,8 +126,8 @@ NEW_FLAG = {
     ],
     "engine/run/trainer.py": [
         (
-            "        save = loop.Action(",
-            "        self.progress.log_seconds = self.options.log_seconds\n        save = loop.Action(",
+            "        profiler = Profiler(",
+            "        self.progress.log_seconds = self.options.log_seconds\n        profiler = Profiler(",
         )
     ],
 }
@@ -147,4 +179,4 @@ def new_file(template: Template) -> None:
     edit(template.root / "README.md", ("**Log less.** `--log_seconds=60`.\n\n", ""))
 
 
-VERSIONS = (engine_fix, new_flag, renamed_function, new_pins, new_file)
+VERSIONS = (this_template, engine_fix, new_flag, renamed_function, new_pins, new_file)
