@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import BakedProject, Result, commit, git_repository, run
+from conftest import Bake, BakedProject, Result, commit, git_repository, run
 from versions import edit
 
 pytestmark = pytest.mark.slow
@@ -22,16 +22,13 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
-def project(
-    default_project: BakedProject, tmp_path_factory: pytest.TempPathFactory
-) -> BakedProject:
-    """Return a copy of the default project, committed and with its hooks switched on."""
-    copy = tmp_path_factory.mktemp("copy") / default_project.path.name
-    ignore = shutil.ignore_patterns(".venv", "data", "runs", ".*_cache", "__pycache__", ".git")
-    shutil.copytree(default_project.path, copy, ignore=ignore)
-    git_repository(copy)
-    commit(copy, "First")
-    return BakedProject(copy, default_project.answers)
+def project(bake: Bake, default_project: BakedProject) -> BakedProject:
+    """Return the default project once more, committed and with its hooks switched on."""
+    project = bake()
+    shutil.copy(default_project.path / "uv.lock", project.path)
+    git_repository(project.path)
+    commit(project.path, "First")
+    return project
 
 
 @pytest.fixture(scope="module")
@@ -93,19 +90,18 @@ def test_git_refuses_a_commit_that_breaks_a_rule(
 
 
 def test_git_refuses_a_curve_that_is_named_by_a_string(project: BakedProject, run_in: Run) -> None:
-    training = project.path / "src" / project.package / "engine" / "training.py"
-    edit(training, ("reported[vocab.examples_per_second] =", 'reported["examples_per_second"] ='))
+    curves = project.path / "src" / project.package / "engine" / "run" / "curves.py"
+    edit(curves, ("points[vocab.examples_per_second] =", 'points["examples_per_second"] ='))
     done = try_to_commit(run_in)
     assert done.returncode == 1
     assert "write vocab.examples_per_second for 'examples_per_second'" in done.stdout + done.stderr
 
 
 def test_losing_the_curve_of_the_validation_error_fails(project: BakedProject, run_in: Run) -> None:
-    training = project.path / "src" / project.package / "engine" / "training.py"
-    text = training.read_text(encoding="utf-8")
-    lost = text.replace("in figures.items() if ", "in figures.items() if name != vocab.error and ")
-    assert lost != text
-    training.write_text(lost, encoding="utf-8")
+    edit(
+        project.path / "src" / project.package / "engine" / "run" / "trainer.py",
+        (" if isinstance(value, float)}", " if isinstance(value, float) and name != vocab.error}"),
+    )
     done = run_in("uv", "run", "pytest", "tests/test_conventions.py", status=1)
     assert "FAILED tests/test_conventions.py::test_loss_of_training_and_error_of_v" in done.stdout
 
