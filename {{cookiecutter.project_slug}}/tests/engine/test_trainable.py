@@ -6,7 +6,11 @@ import tensorflow as tf
 from {{ cookiecutter.__package_name }}.engine import gradients, optimizers, random
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
-from {{ cookiecutter.__package_name }}.engine.trainable import freeze_others, multipliers
+from {{ cookiecutter.__package_name }}.engine.trainable import (
+    freeze_others,
+    multipliers,
+    set_trainable,
+)
 
 X = np.random.default_rng(0).normal(size=(8, 5)).astype(np.float32)
 Y = np.arange(8) % 3
@@ -20,7 +24,7 @@ def made(trainable, **options):
         h = keras.layers.BatchNormalization(name=f"normalization_{i}")(h)
     h = random.Dropout(0.5)(h)
     network = keras.Model(x, keras.layers.Dense(3, name="logits")(h))
-    freeze_others(network, trainable)
+    set_trainable(network, trainable)
     chosen = OptimizerOptions(learning_rate=0.1, **options)
     return network, optimizers.build(chosen, network.trainable_variables)
 
@@ -72,8 +76,8 @@ def test_the_optimizer_keeps_state_for_trained_variables_only():
 def test_a_pattern_without_a_match_lists_the_variables():
     x = keras.Input((2,))
     network = keras.Model(x, keras.layers.Dense(1, name="head")(x))
-    with pytest.raises(UserError, match=r"--trainable=haed/\.\* .*head/kernel, head/bias"):
-        freeze_others(network, "haed/.*")
+    with pytest.raises(UserError, match=r"--trainable=haed/\.\* .*head/bias, head/kernel"):
+        set_trainable(network, "haed/.*")
 
 
 def test_a_network_within_a_network_is_frozen_too():
@@ -83,13 +87,84 @@ def test_a_network_within_a_network_is_frozen_too():
     inner = keras.Model(inner_input, h, name="backbone")
     x = keras.Input((2,))
     network = keras.Model(x, keras.layers.Dense(1, name="head")(inner(x)))
-    freeze_others(network, "head/.*")
+    set_trainable(network, "head/.*")
     assert {v.path for v in network.trainable_variables} == {"head/kernel", "head/bias"}
     statistics = inner.get_layer("inner_normalization").moving_mean.numpy()
     network(np.ones([4, 2]), training=True)
     assert inner.get_layer("inner_normalization").moving_mean.numpy().tobytes() == (
         statistics.tobytes()
     )
+
+
+class Block(keras.layers.Layer):
+    """A layer with layers in a list, and a variable of its own."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.parts = [
+            keras.layers.Dense(2, name="dense"),
+            keras.layers.BatchNormalization(name="norm"),
+        ]
+
+    def build(self, shape):
+        self.scale = self.add_weight(shape=(), name="scale")
+        for part in self.parts:
+            part.build(shape)
+
+    def call(self, x, training=False):
+        return self.scale * self.parts[1](self.parts[0](x), training=training)
+
+
+def block(name="block"):
+    layer = Block(name=name)
+    layer.build((None, 2))
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("pattern", "trained"),
+    [
+        (".*/scale", {"block/scale"}),
+        (".*/dense/.*", {"block/dense/kernel", "block/dense/bias"}),
+        ("block/(scale|norm/beta)", {"block/scale", "block/norm/beta"}),
+    ],
+)
+def test_layers_and_variables_inside_of_ones_own_layer_can_be_chosen(pattern, trained):
+    layer = block()
+    set_trainable(layer, pattern)
+    assert {v.path for v in layer.trainable_variables} == trained
+    before = layer.parts[1].moving_mean.numpy()
+    layer(np.ones([4, 2]), training=True)
+    moved = (before != layer.parts[1].moving_mean.numpy()).any()
+    assert moved == ("block/norm/beta" in trained)
+
+
+def test_a_pattern_chooses_among_several_networks_by_their_names():
+    networks = {name: block() for name in ("inference", "teacher")}
+    set_trainable(networks, "block/dense/kernel|teacher/block/.*")
+    own, teacher = networks.values()
+    assert [v.path for v in own.trainable_variables] == ["block/dense/kernel"]
+    assert len(teacher.trainable_variables) == 5
+    set_trainable(networks, "block/.*")
+    assert not teacher.trainable_variables
+    with pytest.raises(UserError, match=r"there are block/dense/kernel$"):
+        set_trainable(networks, "teacher/.*")
+
+
+def test_a_list_of_many_variables_is_cut_in_a_message_after_the_nearest():
+    network = keras.Sequential(
+        [keras.Input((2,)), *(keras.layers.Dense(2, name=f"dense_{i}") for i in range(100))]
+    )
+    path = network.trainable_variables[140].path
+    with pytest.raises(UserError, match=rf"nearest: {path}.*, \.\.\. \(200 in all\)$") as error:
+        set_trainable(network, f"{path}s")
+    assert str(error.value).count("dense_") == 1 + 3 + 5
+
+
+def test_the_name_of_the_last_release_still_works():
+    layer = block()
+    freeze_others(layer, ".*/scale")
+    assert [v.path for v in layer.trainable_variables] == ["block/scale"]
 
 
 PATHS = ["conv_1/kernel", "conv_2/kernel", "dense/kernel", "dense/bias"]
@@ -100,11 +175,21 @@ def test_multipliers_are_one_where_nothing_matches_and_the_last_that_matches_cou
     assert multipliers([], PATHS) == [1.0] * 4
 
 
-def test_a_pattern_of_a_multiplier_without_a_match_lists_the_variables():
-    with pytest.raises(UserError, match=r"--gradient_multipliers: denes/\.\* .*dense/kernel"):
-        multipliers([("denes/.*", 0.1)], PATHS)
+@pytest.mark.parametrize("flag", ["--gradient_multipliers", "--learning_rate_multipliers"])
+def test_a_pattern_of_a_multiplier_without_a_match_names_the_flag_and_the_nearest(flag):
+    with pytest.raises(UserError, match=rf"{flag}: denes/\.\* .*nearest: dense/"):
+        multipliers([("denes/.*", 0.1)], PATHS, flag)
 
 
-def test_an_optimizer_is_not_made_with_a_multiplier_that_matches_nothing():
-    with pytest.raises(UserError, match="conv_9"):
-        made("", gradient_multipliers=(("conv_9/.*", 0.1),))
+@pytest.mark.parametrize("name", ["gradient_multipliers", "learning_rate_multipliers"])
+def test_a_step_with_a_multiplier_that_matches_nothing_is_refused(name):
+    network, optimizer = made("", name="sgd")
+    with pytest.raises(UserError, match=r"conv_9/\.\* matches no trained variable"):
+        gradients.minimize(
+            lambda x, y, training=False: network(x, training=training)[:, 0],
+            tf.constant(X),
+            network=network,
+            optimizer=optimizer,
+            options=OptimizerOptions(**{name: (("conv_9/.*", 0.1),)}),
+            seed=0,
+        )
