@@ -3,8 +3,11 @@
 import tensorflow as tf
 
 from .engine import random
-from .engine.examples import Batch
+from .engine.dataset import load as open_dataset
+from .engine.examples import Batch, open_split
 from .vocab import vocab
+
+__all__ = ["augment", "open_dataset", "open_split"]
 
 _LARGEST_NOISE = 0.02
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from {{ cookiecutter.__package_name }}.engine.run.trainer import STOPPED
+from {{ cookiecutter.__package_name }}.engine.command import STOPPED
 
 from comparing import assert_same_bits
 

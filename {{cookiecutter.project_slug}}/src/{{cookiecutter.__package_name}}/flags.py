@@ -12,7 +12,13 @@ from absl import flags
 from . import task_flags
 from .engine import options
 
-_PLACEMENT = r"auto|cpu(:[1-9]\d*)?|gpu(:\d+(,\d+)*)?"
+# A default stands once: with the options that the engine takes.
+_PLACEMENT, _UPDATE, _LOOP = (
+    options.PlacementOptions(),
+    options.OptimizerOptions(),
+    options.LoopOptions(),
+)
+_DEVICES = r"auto|cpu(:[1-9]\d*)?|gpu(:\d+(,\d+)*)?"
 
 
 def _is_pattern(text: str) -> bool:
@@ -50,33 +56,35 @@ SEED = flags.DEFINE_integer(
 )
 DEVICES = flags.DEFINE_string(
     "devices",
-    "auto",
+    _PLACEMENT.devices,
     "Where to run: `auto` (all GPUs, else the CPU), `cpu`, `cpu:4` (four virtual devices, to try "
     "out many on one machine), `gpu` (all), `gpu:0,2` (those two).",
 )
 flags.register_validator(
     "devices",
-    lambda value: re.fullmatch(_PLACEMENT, value) is not None,
+    lambda value: re.fullmatch(_DEVICES, value) is not None,
     message="must be auto, cpu, cpu:<count>, gpu or gpu:<index>,<index>...",
 )
 LOG_DEVICE_PLACEMENT = flags.DEFINE_bool(
-    "log_device_placement", False, "Log the device that each operation was placed on."
+    "log_device_placement",
+    _PLACEMENT.log_device_placement,
+    "Log the device that each operation was placed on.",
 )
 
 CHECK_NUMERICS = flags.DEFINE_bool(
     "check_numerics",
-    False,
+    _PLACEMENT.check_numerics,
     "Name the operation that first makes a NaN or Inf; takes about half as long again.",
 )
 PRECISION = flags.DEFINE_enum(
     "precision",
-    "float32",
+    _PLACEMENT.precision,
     options.PRECISIONS,
     "Numbers that layers compute with; bfloat16 is faster where the hardware knows it, and weights stay float32.",
 )
 CLUSTER = flags.DEFINE_enum(
     "cluster",
-    "auto",
+    options.CLUSTERS[0],
     options.CLUSTERS,
     "Who trains together: `none` this process alone, `tf_config` or `slurm` the workers that its variables "
     "name, `auto` whichever of the two is set.",
@@ -131,7 +139,7 @@ BATCH_SIZE = flags.DEFINE_integer(
 )
 ACCUMULATE_STEPS = flags.DEFINE_integer(
     "accumulate_steps",
-    1,
+    _UPDATE.accumulate_steps,
     "Compute the gradients of a batch in this many parts, one after the other, when it does not fit into "
     "memory at once; batch normalisation sees one part at a time.",
     lower_bound=1,
@@ -173,7 +181,7 @@ EPOCHS = flags.DEFINE_float(
 flags.mark_flags_as_mutual_exclusive(["train_steps", "epochs"])
 STEPS_PER_LOOP = flags.DEFINE_integer(
     "steps_per_loop",
-    100,
+    _LOOP.steps_per_loop,
     "The most steps that run in the graph between two looks of the host, which come once a second "
     "anyway; higher costs a later reaction to signals, lower costs throughput.",
     lower_bound=1,
@@ -181,44 +189,44 @@ STEPS_PER_LOOP = flags.DEFINE_integer(
 )
 DETERMINISTIC = flags.DEFINE_bool(
     "deterministic",
-    False,
+    _PLACEMENT.deterministic,
     "Use only operations that repeat their results bit for bit on GPUs, at some cost in speed; on "
     "CPUs runs repeat without it.",
 )
 OPTIMIZER = flags.DEFINE_enum(
     "optimizer",
-    "momentum",
+    _UPDATE.name,
     sorted(options.OPTIMIZERS),
     "Update rule; adam, adamw, rmsprop and lion want a learning rate about a hundred times smaller than sgd.",
 )
 LEARNING_RATE = flags.DEFINE_float(
     "learning_rate",
-    0.05,
+    _UPDATE.learning_rate,
     "Step size of the optimizer, the highest that the schedule reaches; the first thing to tune.",
     lower_bound=0.0,
 )
 LEARNING_RATE_SCHEDULE = flags.DEFINE_enum(
     "learning_rate_schedule",
-    "cosine",
+    _UPDATE.schedule,
     sorted(options.SCHEDULES),
     "Course of the learning rate from the end of the warm-up to the end of training.",
 )
 WARMUP_STEPS = flags.DEFINE_integer(
     "warmup_steps",
-    100,
+    _UPDATE.warmup_steps,
     "Steps over which the learning rate rises in a line from zero.",
     lower_bound=0,
 )
 MOMENTUM = flags.DEFINE_float(
     "momentum",
-    0.9,
+    _UPDATE.momentum,
     "Decay of the moving mean of gradients, for --optimizer=momentum and nesterov.",
     lower_bound=0.0,
     upper_bound=0.9999,
 )
 WEIGHT_DECAY = flags.DEFINE_float(
     "weight_decay",
-    0.0,
+    _UPDATE.weight_decay,
     "Share of each weight, times the learning rate, that a step takes away; biases and normalisations "
     "are left out. adamw without it is adam.",
     lower_bound=0.0,
@@ -226,26 +234,33 @@ WEIGHT_DECAY = flags.DEFINE_float(
 )
 EMA_MOMENTUM = flags.DEFINE_float(
     "ema_momentum",
-    0.0,
+    _UPDATE.ema_momentum,
     "Evaluate and export moving averages of the weights that decay like this (0.999 averages the last "
     "thousand steps); 0 keeps none.",
     lower_bound=0.0,
     upper_bound=0.999999,
 )
+LEARNING_RATE_MULTIPLIERS = flags.DEFINE_multi_string(
+    "learning_rate_multipliers",
+    [],
+    "Scale the updates of the variables whose whole path matches, as pattern=number (`conv_.*=0.1`), with "
+    "any optimizer; may be repeated, and the last that matches counts.",
+)
 GRADIENT_MULTIPLIERS = flags.DEFINE_multi_string(
     "gradient_multipliers",
     [],
-    "Multiply the gradients of the variables whose whole path matches, as pattern=number "
-    "(`conv_.*=0.1`); may be repeated, and the last that matches counts.",
+    "Scale the gradients of the variables whose whole path matches, likewise, before they are clipped; for "
+    "sgd, momentum and nesterov, as the updates of the others do not depend on it.",
 )
-flags.register_validator(
-    "gradient_multipliers",
-    lambda values: all(map(_is_multiplier, values)),
-    message="must be pattern=number, a regular expression and a number above 0",
-)
+for _name in ("learning_rate_multipliers", "gradient_multipliers"):
+    flags.register_validator(
+        _name,
+        lambda values: all(map(_is_multiplier, values)),
+        message="must be pattern=number, a regular expression and a number above 0",
+    )
 CLIP_NORM = flags.DEFINE_float(
     "clip_norm",
-    5.0,
+    _UPDATE.clip_norm,
     "Scale the gradients down to this global norm when they exceed it, after they are summed over "
     "devices; 0 never.",
     lower_bound=0.0,
@@ -253,13 +268,13 @@ CLIP_NORM = flags.DEFINE_float(
 
 CLIP_VARIABLE_NORM = flags.DEFINE_float(
     "clip_variable_norm",
-    0.0,
+    _UPDATE.clip_variable_norm,
     "Scale the gradient of each variable down to this norm when it exceeds it; 0 never.",
     lower_bound=0.0,
 )
 CLIP_VALUE = flags.DEFINE_float(
     "clip_value",
-    0.0,
+    _UPDATE.clip_value,
     "Clip each value of the gradients to between this and its negative; 0 never.",
     lower_bound=0.0,
 )
@@ -267,36 +282,42 @@ CLIP_VALUE = flags.DEFINE_float(
 # Checkpoints, summaries, evaluation during training
 CHECKPOINT_EVERY = flags.DEFINE_integer(
     "checkpoint_every",
-    500,
+    _LOOP.checkpoint_every,
     "Save on every multiple of this many steps, and at the end.",
     lower_bound=1,
 )
 CHECKPOINT_SECONDS = flags.DEFINE_float(
     "checkpoint_seconds",
-    600.0,
+    _LOOP.checkpoint_seconds,
     "Save also when the last checkpoint is this old: the most work, in seconds, that a crash costs.",
     lower_bound=0.001,
 )
 KEEP_CHECKPOINTS = flags.DEFINE_integer(
-    "keep_checkpoints", 3, "Number of newest checkpoints to keep.", lower_bound=1
+    "keep_checkpoints",
+    _LOOP.keep_checkpoints,
+    "Number of newest checkpoints to keep.",
+    lower_bound=1,
 )
 KEEP_BEST = flags.DEFINE_integer(
-    "keep_best", 1, "Number of best checkpoints to keep, by validation error.", lower_bound=1
+    "keep_best",
+    _LOOP.keep_best,
+    "Number of best checkpoints to keep, by validation error.",
+    lower_bound=1,
 )
 SUMMARY_EVERY = flags.DEFINE_integer(
     "summary_every",
-    50,
+    _LOOP.summary_every,
     "Write the curves of training on every multiple of this many steps.",
     lower_bound=1,
 )
 SUMMARIZE_GRADIENTS = flags.DEFINE_bool(
     "summarize_gradients",
-    False,
+    _LOOP.summarize_gradients,
     "Write histograms of all weights and gradients, and each gradient's norm, whenever curves are written.",
 )
 EVALUATE_EVERY = flags.DEFINE_integer(
     "evaluate_every",
-    100,
+    _LOOP.evaluate_every,
     "Evaluate the validation split on every multiple of this many steps, and at the end.",
     lower_bound=1,
 )
@@ -320,13 +341,13 @@ flags.register_validator(
 )
 EARLY_STOP_PATIENCE = flags.DEFINE_integer(
     "early_stop_patience",
-    0,
+    _LOOP.early_stop_patience,
     "End training after this many evaluations in a row without a new best; 0 never.",
     lower_bound=0,
 )
 CONTINUE_ON_NEW_DATA = flags.DEFINE_bool(
     "continue_on_new_data",
-    False,
+    _LOOP.continue_on_new_data,
     "Go on with the weights, optimizer and step of a run on other data, seed or batch size, which is "
     "begun anew; without it such a run is refused, since it would be neither the old nor a new one.",
 )
@@ -384,14 +405,14 @@ flags.register_validator(
 # evaluate, export, predict
 SPLIT = flags.DEFINE_enum(
     "split",
-    "validation",
-    ["train", "validation", "test"],
+    options.SPLITS[1],
+    options.SPLITS,
     "Split to evaluate; `test` is for the final figure, not for choosing settings.",
 )
 CHECKPOINT = flags.DEFINE_enum(
     "checkpoint",
-    "newest",
-    ["newest", "best"],
+    options.CHECKPOINTS[0],
+    options.CHECKPOINTS,
     "Which checkpoint of the run to take; best is by validation error.",
 )
 AVERAGES = flags.DEFINE_bool(
@@ -484,7 +505,8 @@ TRAIN = (
     ),
     *(TRAIN_STEPS, EPOCHS, STEPS_PER_LOOP, SEED, DETERMINISTIC, CLASS_WEIGHTS),
     *(OPTIMIZER, LEARNING_RATE, LEARNING_RATE_SCHEDULE, WARMUP_STEPS, MOMENTUM, WEIGHT_DECAY),
-    *(EMA_MOMENTUM, GRADIENT_MULTIPLIERS, CLIP_NORM, CLIP_VARIABLE_NORM, CLIP_VALUE),
+    *(EMA_MOMENTUM, LEARNING_RATE_MULTIPLIERS, GRADIENT_MULTIPLIERS),
+    *(CLIP_NORM, CLIP_VARIABLE_NORM, CLIP_VALUE),
     *(CHECKPOINT_EVERY, CHECKPOINT_SECONDS, KEEP_CHECKPOINTS, KEEP_BEST),
     *(SUMMARY_EVERY, SUMMARIZE_GRADIENTS, EVALUATE_EVERY, EARLY_STOP_PATIENCE),
     *(CONTINUE_ON_NEW_DATA, PROFILE_STEPS),
@@ -497,6 +519,14 @@ PREDICT = (
     *(INPUT, OUTPUT, STRICT, EXPORT_DIR, MODEL_DIR, DATA_DIR, CHECKPOINT, BATCH_SIZE),
     *_PLACE,
 )
+# A flag of your own is a flag of `train`, and an argument of your model if it has its name: no list names it.
+_LISTED = {flag.name for own in (PREPARE, TRAIN, EVALUATE, EXPORT, PREDICT) for flag in own}
+TRAIN += tuple(  # type: ignore[assignment]
+    flag
+    for flag in (*vars(task_flags).values(), *list(globals().values()))
+    if isinstance(flag, flags.FlagHolder) and flag.name not in _LISTED
+)
+MODEL = (DROPOUT_RATE, CLASS_WEIGHTS)
 
 
 def train_steps(examples: int) -> int:
@@ -528,16 +558,18 @@ def optimizer_options(train_steps: int) -> options.OptimizerOptions:
         momentum=MOMENTUM.value,
         weight_decay=WEIGHT_DECAY.value,
         ema_momentum=EMA_MOMENTUM.value,
-        gradient_multipliers=tuple(
-            (pattern, float(value))
-            for pattern, _, value in (entry.rpartition("=") for entry in GRADIENT_MULTIPLIERS.value)
-        ),
+        learning_rate_multipliers=_multipliers(LEARNING_RATE_MULTIPLIERS.value),
+        gradient_multipliers=_multipliers(GRADIENT_MULTIPLIERS.value),
         clip_norm=CLIP_NORM.value,
         clip_variable_norm=CLIP_VARIABLE_NORM.value,
         clip_value=CLIP_VALUE.value,
         accumulate_steps=ACCUMULATE_STEPS.value,
         report_gradients=SUMMARIZE_GRADIENTS.value,
     )
+
+
+def _multipliers(entries: list[str]) -> tuple[tuple[str, float], ...]:
+    return tuple((p, float(value)) for p, _, value in (entry.rpartition("=") for entry in entries))
 
 
 def loop_options(train_steps: int) -> options.LoopOptions:

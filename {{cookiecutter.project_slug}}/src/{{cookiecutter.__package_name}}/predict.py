@@ -178,9 +178,7 @@ def _writer(
         record: dict[str, Any] = {vocab.input: name, **label}
         if not as_table:
             whole = predicted.tolist() if predicted.size > 1 else predicted.item()
-            record[vocab.inference] = (
-                dict(zip(classes, whole, strict=True)) if by_class else whole
-            )
+            record[vocab.inference] = dict(zip(classes, whole, strict=True)) if by_class else whole
             text.write(to_json(record) + "\n")
             return
         if table is None:

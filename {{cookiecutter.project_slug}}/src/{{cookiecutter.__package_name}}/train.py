@@ -1,4 +1,7 @@
-"""Trains the model, or goes on training it: ``python -m <package>.train --model_dir=runs/baseline``."""
+"""Trains the model, or goes on training it: ``python -m <package>.train --model_dir=runs/baseline``.
+
+From Python: ``train(model_dir="runs/slower", learning_rate=0.01)``.
+"""
 
 from __future__ import annotations
 
@@ -6,84 +9,89 @@ import contextlib
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
-from . import flags, task_flags
+from . import flags, run, task_flags
 from .engine import command
 from .engine.system import startup
 
 if TYPE_CHECKING:
-    from .engine.dataset import Dataset
-    from .model import Model
-
-
-def make_model(dataset: Dataset, train_steps: int) -> Model:
-    """Returns the model that the flags describe, in the current distribution strategy."""
-    from .model import Model
-
-    return Model.for_dataset(
-        dataset,
-        class_weights=flags.CLASS_WEIGHTS.value,
-        dropout_rate=flags.DROPOUT_RATE.value,
-        optimizer=flags.optimizer_options(train_steps),
-        trainable=flags.TRAINABLE.value,
-        seed=flags.SEED.value,
-    )
+    from .engine.run.trainer import Outcome
 
 
 def main(_: Sequence[str]) -> int:
     """Trains; returns 0, or 42 when a signal stopped it after saving."""
+    outcome = train_with_flags()
+    result = dataclasses.asdict(outcome)
+    stopped, is_chief = result.pop("stopped"), result.pop("is_chief")
+    if is_chief:
+        # The names of the last two were unclear; they go with the next release.
+        old = {"loss": outcome.train_loss, "error": outcome.validation_error}
+        command.print_result(result | old)
+    return command.STOPPED if stopped else 0
+
+
+def train(**settings: Any) -> Outcome:
+    """Trains in the folder ``model_dir``, or goes on from its newest checkpoint.
+
+    Args:
+        settings: named like the flags of this command, and checked like them; what is not given has its default.
+
+    Raises:
+        UserError: what the command would end with.
+    """
+    with command.settings(flags.TRAIN, settings):
+        return train_with_flags()
+
+
+def train_with_flags() -> Outcome:
+    """Trains as the flags say."""
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
     startup.import_tensorflow()
-    from . import data
-    from .engine import dataset as datasets
+    from . import actions, data
     from .engine import summaries
     from .engine.distribute import cluster, placement
     from .engine.distribute.peers import Peers
-    from .engine.examples import open_split
     from .engine.run.manifest import Manifest
-    from .engine.run.trainer import STOPPED, Trainer
+    from .engine.run.trainer import Trainer
+    from .engine.run.variables import networks_of
     from .engine.run.warm_start import warm_start
     from .engine.system.lock import lock_folder
 
     model_dir = flags.MODEL_DIR.value
     workers = cluster.find(flags.CLUSTER.value)
     with Peers(workers, flags.CLUSTER_TIMEOUT.value) as peers, contextlib.ExitStack() as held:
-        dataset = datasets.load(flags.DATA_DIR.value)
+        dataset = data.open_dataset(flags.DATA_DIR.value)
         if peers.is_chief:
             held.enter_context(lock_folder(model_dir))
         peers.agree({"data": f"data with the fingerprint {dataset.fingerprint}"})
         peers.agree(command.flag_lines(flag for flag in flags.TRAIN if flag is not flags.DATA_DIR))
         strategy = placement.strategy(flags.placement_options(), workers)
-        in_memory_bytes = flags.IN_MEMORY_MB.value * 2**20
-        train_split = open_split(
-            dataset,
-            "train",
-            limit=flags.LIMIT_EXAMPLES.value,
-            in_memory_bytes=in_memory_bytes,
-        )
-        train_steps = flags.train_steps(train_split.examples)
+        in_memory = {"in_memory_bytes": flags.IN_MEMORY_MB.value * 2**20}
         with strategy.scope():
-            model = make_model(dataset, train_steps)
+            model = run.make_model(dataset)
         trainer = Trainer(
             model,
             strategy=strategy,
             dataset=dataset,
-            train_split=train_split,
-            validation_split=open_split(dataset, "validation", in_memory_bytes=in_memory_bytes),
+            train_split=data.open_split(
+                dataset, "train", limit=flags.LIMIT_EXAMPLES.value, **in_memory
+            ),
+            validation_split=data.open_split(dataset, "validation", **in_memory),
             model_dir=model_dir,
             batch_size=flags.BATCH_SIZE.value,
             seed=flags.SEED.value,
-            options=flags.loop_options(train_steps),
+            options=flags.loop_options(run.train_steps(dataset)),
             peers=peers,
             augment=data.augment if task_flags.AUGMENT.value else None,
+            actions=actions.actions(),
         )
         if flags.WARM_START_FROM.value and not trainer.resumed:
             with strategy.scope():
                 warm_start(
-                    model.network,
+                    networks_of(model),
                     flags.WARM_START_FROM.value,
                     include=flags.WARM_START_INCLUDE.value,
                     exclude=flags.WARM_START_EXCLUDE.value,
@@ -111,15 +119,14 @@ def main(_: Sequence[str]) -> int:
                 compared = [flag for flag in flags.TRAIN if flag is not flags.MODEL_DIR]
                 summaries.write_hparams(Path(model_dir), command.flag_values(compared))
             outcome = trainer.run()
-        result = dataclasses.asdict(outcome)
-        stopped = result.pop("stopped")
-        if stopped:
+        result = {
+            k: v for k, v in dataclasses.asdict(outcome).items() if k not in ("stopped", "is_chief")
+        }
+        if outcome.stopped:
             manifest.record("stop", outcome.global_step, result=result)
         else:
             manifest.finish(outcome.global_step, result)
-        if peers.is_chief:
-            command.print_result(result)
-    return STOPPED if stopped else 0
+    return outcome
 
 
 if __name__ == "__main__":

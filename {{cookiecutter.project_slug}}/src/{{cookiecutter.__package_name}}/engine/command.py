@@ -1,19 +1,24 @@
 """Runs a command: parses its flags, and turns what a user can put right into one line and exit status 1."""
 
+import contextlib
+import difflib
 import io
 import logging as python_logging
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from absl import app, flags, logging
+from absl.testing import flagsaver
 
 from .errors import UserError
 from .system.files import to_json, write_text
 
 FLAGS_FILE = "flags.txt"
+STOPPED = 42
+"""Exit status of a training that a signal stopped after saving: the same command goes on."""
 _INTERRUPTED = 128 + 2  # by SIGINT, outside of the training loop: nothing was begun
 
 
@@ -57,6 +62,48 @@ def run(main: Callable[[Sequence[str]], int | None], key_flags: Sequence[flags.F
             return fail(inside[1])
 
     app.run(guarded, argv=given)
+
+
+@contextlib.contextmanager
+def settings(key_flags: Sequence[flags.FlagHolder], values: Mapping[str, Any]) -> Iterator[None]:
+    """Within it, flags have these values, and where none is given their defaults: a command called from Python.
+
+    Args:
+        key_flags: the flags of the command.
+        values: by name; texts as on the command line, or what they stand for.
+
+    Raises:
+        UserError: there is no such flag, or it cannot have this value.
+    """
+    names = [holder.name for holder in key_flags]
+    for name in values:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            raise UserError(
+                f"there is no setting {name!r}" + (f", but {near[0]!r}" if near else "")
+            )
+    was_parsed, before = flags.FLAGS.is_parsed(), flagsaver.save_flag_values()
+    try:
+        flags.FLAGS.unparse_flags()
+        for name, value in values.items():
+            flag = flags.FLAGS[name]
+            if value is None:
+                flag.value = None
+            elif isinstance(value, list | tuple):
+                texts = [str(part) for part in value]
+                flag.parse(texts if isinstance(flag, flags.MultiFlag) else ",".join(texts))
+            else:
+                flag.parse(str(value))
+            flag.present, flag.using_default_value = 1, False
+        flags.FLAGS.mark_as_parsed()
+        flags.FLAGS.validate_all_flags()
+        yield
+    except flags.Error as error:
+        raise UserError(str(error)) from None
+    finally:
+        flagsaver.restore_flag_values(before)
+        if not was_parsed:
+            flags.FLAGS.unparse_flags()
 
 
 def read_flags_of_run(model_dir: str) -> None:

@@ -8,6 +8,8 @@ OPTIMIZERS = ("sgd", "momentum", "nesterov", "rmsprop", "adam", "adamw", "lion")
 SCHEDULES = ("constant", "cosine", "exponential", "piecewise")
 PRECISIONS = ("float32", "bfloat16")
 CLUSTERS = ("auto", "none", "tf_config", "slurm")
+SPLITS = ("train", "validation", "test")
+CHECKPOINTS = ("newest", "best")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,8 +29,8 @@ class OptimizerOptions:
 
     name: str = "momentum"
     learning_rate: float = 0.05
-    schedule: str = "constant"
-    warmup_steps: int = 0
+    schedule: str = "cosine"
+    warmup_steps: int = 100
     train_steps: int = DEFAULT_TRAIN_STEPS
     momentum: float = 0.9
     weight_decay: float = 0.0
@@ -38,7 +40,7 @@ class OptimizerOptions:
     learning_rate_multipliers: tuple[tuple[str, float], ...] = ()
     """(pattern for variables' paths, multiplier)"""
 
-    clip_norm: float = 0.0
+    clip_norm: float = 5.0
     clip_variable_norm: float = 0.0
     clip_value: float = 0.0
     accumulate_steps: int = 1

@@ -150,7 +150,9 @@ class Saver:
             UserError: the save before could not be written.
         """
         self.wait()
-        if self._read is None:  # traced once a run, and not through a call: TensorFlow warns of functions traced anew
+        if (
+            self._read is None
+        ):  # traced once a run, and not through a call: TensorFlow warns of functions traced anew
             self._read = tf.function(lambda: snapshot(self._variables)).get_concrete_function()
         tensors = {vocab.state: tf.constant(state.to_json()), **self._read()}
         before = after._written if after else None

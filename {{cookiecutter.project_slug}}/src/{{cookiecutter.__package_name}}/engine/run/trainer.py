@@ -42,9 +42,6 @@ from .variables import (
     variables_of,
 )
 
-STOPPED = 42
-"""Exit status of a run that a signal stopped after saving: the same command goes on."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
@@ -65,6 +62,9 @@ class Outcome:
     examples_per_second: float
     stopped: bool
     """Whether a signal ended it before the last step."""
+
+    is_chief: bool
+    """Whether this is the process that writes what one has to write."""
 
 
 class Trainer:
@@ -204,7 +204,7 @@ class Trainer:
         state = self.state
         error, best = state.best[0] if state.best else (None, None)
         last = (state.loss, state.validation_loss, state.error)
-        return Outcome(step, *last, error, best, examples_per_second, stopped)
+        return Outcome(step, *last, error, best, examples_per_second, stopped, self.peers.is_chief)
 
     def take_steps(self, step: int, count: int) -> None:
         """Takes ``count`` steps after step ``step``, and writes the curves at those that are due.

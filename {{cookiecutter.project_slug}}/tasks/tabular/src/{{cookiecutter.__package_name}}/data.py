@@ -1,7 +1,7 @@
-"""What is done to the examples on their way to the model. Yours to edit.
+"""Where examples come from, and what is done to them on their way to the model. Yours to edit.
 
-Reading, shuffling and sharing among devices are the engine's (``engine/batches.py``). Here stands what is
-particular to the data: how training examples are varied. Draw random numbers with ``random.uniform``
+Shuffling and sharing among devices are the engine's (``engine/batches.py``). Here stands what is particular to the
+data: how a data set is opened, how its examples are read, and how training examples are varied. Draw random numbers with ``random.uniform``
 only: they depend on the seed, the step and the example's position in the global batch, and so
 stay the same on any number of devices and after any stop.
 """
@@ -9,8 +9,11 @@ stay the same on any number of devices and after any stop.
 import tensorflow as tf
 
 from .engine import random
-from .engine.examples import Batch
+from .engine.dataset import load as open_dataset
+from .engine.examples import Batch, open_split
 from .vocab import vocab
+
+__all__ = ["augment", "open_dataset", "open_split"]
 
 _HIDDEN_SHARE = 0.1
 
