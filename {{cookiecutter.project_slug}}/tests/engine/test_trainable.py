@@ -5,12 +5,13 @@ import tensorflow as tf
 
 from {{ cookiecutter.__package_name }}.engine import gradients, optimizers, random
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
-from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
 from {{ cookiecutter.__package_name }}.engine.trainable import (
     freeze_others,
     multipliers,
     set_trainable,
 )
+
+import plain
 
 X = np.random.default_rng(0).normal(size=(8, 5)).astype(np.float32)
 Y = np.arange(8) % 3
@@ -25,7 +26,7 @@ def made(trainable, **options):
     h = random.Dropout(0.5)(h)
     network = keras.Model(x, keras.layers.Dense(3, name="logits")(h))
     set_trainable(network, trainable)
-    chosen = OptimizerOptions(learning_rate=0.1, **options)
+    chosen = plain.options(learning_rate=0.1, **options)
     return network, optimizers.build(chosen, network.trainable_variables)
 
 
@@ -39,7 +40,7 @@ def train_some_steps(trainable):
     before = {v.path: v.numpy() for v in network.variables}
     for _ in range(3):
         gradients.minimize(
-            loss, X, Y, network=network, optimizer=optimizer, options=OptimizerOptions(), seed=0
+            loss, X, Y, network=network, optimizer=optimizer, options=plain.options(), seed=0
         )
     return before, {v.path: v.numpy() for v in network.variables}
 
@@ -181,8 +182,14 @@ def test_a_pattern_of_a_multiplier_without_a_match_names_the_flag_and_the_neares
         multipliers([("denes/.*", 0.1)], PATHS, flag)
 
 
-@pytest.mark.parametrize("name", ["gradient_multipliers", "learning_rate_multipliers"])
-def test_a_step_with_a_multiplier_that_matches_nothing_is_refused(name):
+@pytest.mark.parametrize(
+    "options",
+    [
+        plain.options(gradient_multipliers=(("conv_9/.*", 0.1),)),
+        plain.options(learning_rate_multipliers=(("conv_9/.*", 0.1),)),
+    ],
+)
+def test_a_step_with_a_multiplier_that_matches_nothing_is_refused(options):
     network, optimizer = made("", name="sgd")
     with pytest.raises(UserError, match=r"conv_9/\.\* matches no trained variable"):
         gradients.minimize(
@@ -190,6 +197,6 @@ def test_a_step_with_a_multiplier_that_matches_nothing_is_refused(name):
             tf.constant(X),
             network=network,
             optimizer=optimizer,
-            options=OptimizerOptions(**{name: (("conv_9/.*", 0.1),)}),
+            options=options,
             seed=0,
         )
