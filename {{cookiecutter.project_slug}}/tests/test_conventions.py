@@ -42,7 +42,7 @@ def findings(tmp_path_factory):
     for page in RULES:
         blocks = BLOCK.findall((PAGES / f"{page}.md").read_text(encoding="utf-8"))
         rule = (PAGES / "rules" / f"{page}.yml").read_text(encoding="utf-8")
-        (place,) = re.findall(r'^files: \["src/(?:\*/)?(.*?)[",]', rule, re.MULTILINE)
+        place = re.findall(r'^files: \["src/(?:\*/)?(.*?)[",]', rule, re.MULTILINE)[0]
         for kind, block in zip(kinds, (blocks[0], blocks[-2], blocks[-1]), strict=True):
             # Each example lies where its rule looks; the folder tells which one it is.
             file = project / "src" / f"{page}.{kind}" / place.replace("**", "model.py")
@@ -87,7 +87,7 @@ def test_a_rule_has_five_spellings_to_catch_and_five_to_let_pass(rule):
 def test_rules_catch_what_they_must_and_nothing_else():
     done = ast_grep("test", "--skip-snapshot-tests")
     assert done.returncode == 0, done.stdout
-    assert f"{len(RULES)} passed" in done.stdout
+    assert f"{len(list((PAGES / 'tests').iterdir()))} passed" in done.stdout
 
 
 def test_the_package_keeps_the_rules():
@@ -109,7 +109,7 @@ def test_the_model_has_the_methods_that_the_engine_calls(prepared):
     from {{ cookiecutter.__package_name }}.model import Model
 
     asked = [name for name in vars(protocols.Model) if name[0] != "_"]
-    assert {vocab.inference, vocab.loss, vocab.optimize} <= set(asked)
+    assert set(asked) == {vocab.inference, vocab.loss, vocab.optimize, "outputs"}
     for name in asked:
         ours, theirs = (
             [(p.name, p.kind, p.default) for p in inspect.signature(method).parameters.values()]
