@@ -54,6 +54,7 @@ presets/two_gpus.txt
 pyproject.toml
 sgconfig.yml
 src/PACKAGE/__init__.py
+src/PACKAGE/actions.py
 src/PACKAGE/engine/__init__.py
 src/PACKAGE/engine/actions.py
 src/PACKAGE/engine/batches.py
@@ -90,6 +91,8 @@ src/PACKAGE/engine/report/plots.py
 src/PACKAGE/engine/report/tables.py
 src/PACKAGE/engine/run/__init__.py
 src/PACKAGE/engine/run/checkpoints.py
+src/PACKAGE/engine/run/checks.py
+src/PACKAGE/engine/run/curves.py
 src/PACKAGE/engine/run/evaluation.py
 src/PACKAGE/engine/run/loop.py
 src/PACKAGE/engine/run/manifest.py
@@ -114,6 +117,7 @@ src/PACKAGE/evaluate.py
 src/PACKAGE/export.py
 src/PACKAGE/flags.py
 src/PACKAGE/predict.py
+src/PACKAGE/run.py
 src/PACKAGE/train.py
 src/PACKAGE/vocab.py
 template/engine.sha256
@@ -124,6 +128,7 @@ tests/comparing.py
 tests/conftest.py
 tests/engine/test_batches.py
 tests/engine/test_checkpoints.py
+tests/engine/test_checks.py
 tests/engine/test_cluster.py
 tests/engine/test_command.py
 tests/engine/test_dataset.py
@@ -137,6 +142,7 @@ tests/engine/test_loop.py
 tests/engine/test_manifest.py
 tests/engine/test_metrics.py
 tests/engine/test_mistakes.py
+tests/engine/test_networks.py
 tests/engine/test_optimizers.py
 tests/engine/test_paths.py
 tests/engine/test_peers.py
@@ -148,7 +154,6 @@ tests/engine/test_random.py
 tests/engine/test_records.py
 tests/engine/test_replacing.py
 tests/engine/test_report.py
-tests/engine/test_saver.py
 tests/engine/test_splits.py
 tests/engine/test_startup.py
 tests/engine/test_state.py
@@ -157,7 +162,9 @@ tests/engine/test_summaries.py
 tests/engine/test_tables.py
 tests/engine/test_trainable.py
 tests/engine/test_training.py
+tests/engine/test_variables.py
 tests/engine/test_warm_start.py
+tests/plain.py
 tests/test_conventions.py
 tests/test_devices.py
 tests/test_evaluate.py

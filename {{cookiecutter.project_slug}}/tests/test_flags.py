@@ -1,5 +1,6 @@
 import ast
 import re
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from absl import flags as absl_flags
 
 from {{ cookiecutter.__package_name }} import flags, task_flags
 from {{ cookiecutter.__package_name }}.engine import options
+from {{ cookiecutter.__package_name }}.model import Model
 
 COMMANDS = {
     name: getattr(flags, name.upper())
@@ -49,7 +51,9 @@ def test_every_flag_has_the_name_of_its_constant():
 
 
 def test_the_value_of_every_flag_is_used():
-    used = set()
+    """By its name, or as the argument of the model that has its name."""
+    arguments = (*signature(Model).parameters, *signature(Model.for_dataset).parameters)
+    used = {name.upper() for name in arguments}
     for path in Path(flags.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr == "value":
@@ -201,8 +205,6 @@ def test_flags_become_options(saved_flags):
     assert flags.optimizer_options(70) == options.OptimizerOptions(
         name="adam",
         learning_rate=0.5,
-        schedule="cosine",
-        warmup_steps=100,
         train_steps=70,
         momentum=0.9,
         clip_norm=2.0,

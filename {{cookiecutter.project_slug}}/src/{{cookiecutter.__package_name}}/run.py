@@ -74,7 +74,7 @@ def open_run(model_dir: str, *, checkpoint: str = "newest", **settings: Any) -> 
     Args:
         model_dir: the folder of the run.
         checkpoint: ``newest``, or ``best`` by validation error.
-        settings: what should be other than in the run, named like the flags of ``train``: ``data_dir``, ``devices``, ...
+        settings: what should be other than in the run, named like the flags of ``train``: ``data_dir``, ...
 
     Raises:
         UserError: there is no such run, checkpoint or data, or a setting is wrong.

@@ -4,16 +4,15 @@ import keras
 import pytest
 
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
-from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
 from {{ cookiecutter.__package_name }}.engine.run.checks import check
+
+import plain
 
 
 def model(optimizer, layer=None, **options):
     x = keras.Input([4])
     network = keras.Model(x, (layer or keras.layers.Dense(4, name="dense"))(x))
-    return SimpleNamespace(
-        network=network, optimizer=optimizer, options=OptimizerOptions(**options)
-    )
+    return SimpleNamespace(network=network, optimizer=optimizer, options=plain.options(**options))
 
 
 def test_multipliers_of_gradients_are_refused_where_they_change_nothing(caplog):

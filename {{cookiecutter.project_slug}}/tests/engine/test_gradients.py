@@ -5,7 +5,9 @@ import tensorflow as tf
 
 from {{ cookiecutter.__package_name }}.engine import gradients, optimizers, random
 from {{ cookiecutter.__package_name }}.engine.distribute import placement
-from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions, PlacementOptions
+from {{ cookiecutter.__package_name }}.engine.options import PlacementOptions
+
+import plain
 
 X = np.array([[1.0, 2.0], [3.0, -1.0], [0.0, 1.0], [2.0, 2.0]], np.float32)
 Y = np.array([[1.0], [0.0], [2.0], [-1.0]], np.float32)
@@ -46,13 +48,13 @@ def step_with(x, y, network, optimizer, **options):
         y,
         network=network,
         optimizer=optimizer,
-        options=OptimizerOptions(**options),
+        options=plain.options(**options),
         seed=0,
     )
 
 
 def sgd(network, **options):
-    chosen = OptimizerOptions(name="sgd", learning_rate=0.1, **options)
+    chosen = plain.options(name="sgd", learning_rate=0.1, **options)
     return optimizers.build(chosen, network.trainable_variables)
 
 
@@ -156,7 +158,7 @@ def test_own_transforms_come_before_clipping():
         tf.constant(Y),
         network=network,
         optimizer=sgd(network),
-        options=OptimizerOptions(clip_value=0.3),
+        options=plain.options(clip_value=0.3),
         seed=0,
         transforms=[halve_kernels],
     )
@@ -180,7 +182,7 @@ def test_further_features_reach_the_loss_by_name_and_are_cut_like_the_batch():
         tf.constant(Y),
         network=network,
         optimizer=sgd(network),
-        options=OptimizerOptions(accumulate_steps=2),
+        options=plain.options(accumulate_steps=2),
         seed=0,
         weight=tf.constant([1.0, 2.0, 3.0, 4.0]),
     )
@@ -234,7 +236,7 @@ def test_a_part_draws_for_its_positions_in_the_batch():
             None,
             network=network,
             optimizer=sgd(network),
-            options=OptimizerOptions(accumulate_steps=parts),
+            options=plain.options(accumulate_steps=parts),
             seed=1,
         )
     assert np.array_equal(np.concatenate(masks[4]), masks[1][0])
@@ -265,7 +267,7 @@ def test_rows_of_an_embedding_that_come_twice_add_up_before_they_are_clipped():
         None,
         network=network,
         optimizer=sgd(network),
-        options=OptimizerOptions(clip_norm=1.0, report_gradients=True),
+        options=plain.options(clip_norm=1.0, report_gradients=True),
         seed=0,
     )
     expected = np.zeros([5, 2])
@@ -288,7 +290,7 @@ def test_a_variable_that_the_loss_does_not_depend_on_is_named_and_stays(caplog):
         None,
         network=network,
         optimizer=sgd(network, weight_decay=0.1),
-        options=OptimizerOptions(),
+        options=plain.options(),
         seed=0,
     )
     [warned] = [record.getMessage() for record in caplog.records]
@@ -315,7 +317,7 @@ def test_layers_draw_by_the_step_taken():
             None,
             network=network,
             optimizer=optimizer,
-            options=OptimizerOptions(),
+            options=plain.options(),
             seed=1,
         )
     assert 0.3 < np.mean(seen[0]) < 0.7

@@ -6,7 +6,9 @@ import tensorflow as tf
 from {{ cookiecutter.__package_name }}.engine import gradients, layers, optimizers, random
 from {{ cookiecutter.__package_name }}.engine.distribute import placement
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
-from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions, PlacementOptions
+from {{ cookiecutter.__package_name }}.engine.options import PlacementOptions
+
+import plain
 
 X = np.random.default_rng(0).uniform(size=(32, 32, 32, 3)).astype(np.float32)
 Y = np.arange(32) % 4
@@ -34,7 +36,7 @@ def application(convert):
 def trained_on(devices, convert):
     """Returns the losses of three steps, and how the weights have changed."""
     # Large steps of a network that is new double a difference from rounding many times over.
-    options = OptimizerOptions(name="sgd", learning_rate=1e-5)
+    options = plain.options(name="sgd", learning_rate=1e-5)
     keras.utils.clear_session()  # layers without names get them anew, as in a new process
     strategy = placement.strategy(PlacementOptions(devices=devices))
     with strategy.scope():

@@ -10,8 +10,10 @@ import tensorflow as tf
 from {{ cookiecutter.__package_name }}.engine import gradients, optimizers, random, summaries
 from {{ cookiecutter.__package_name }}.engine.distribute import placement
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
-from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions, PlacementOptions
+from {{ cookiecutter.__package_name }}.engine.options import PlacementOptions
 from {{ cookiecutter.__package_name }}.engine.run import steps, variables
+
+import plain
 
 OWN = "accuracy"
 SHOWN = "inference"
@@ -23,7 +25,7 @@ class Two(tf.Module):
     def __init__(self):
         super().__init__()
         keras.utils.set_random_seed(0)
-        self.seed, self.options = 3, OptimizerOptions(clip_norm=0.0)
+        self.seed, self.options = 3, plain.options(clip_norm=0.0)
         self.networks, self.optimizers = {}, {}
         for name, optimizer in (
             ("first", keras.optimizers.Nadam(0.01)),

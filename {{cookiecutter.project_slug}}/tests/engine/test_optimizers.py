@@ -8,12 +8,14 @@ import tensorflow as tf
 
 from {{ cookiecutter.__package_name }}.engine import optimizers
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
-from {{ cookiecutter.__package_name }}.engine.options import OPTIMIZERS, SCHEDULES, OptimizerOptions
+from {{ cookiecutter.__package_name }}.engine.options import OPTIMIZERS, SCHEDULES
 from {{ cookiecutter.__package_name }}.engine.run.variables import averaged
+
+import plain
 
 
 def rates(**options):
-    schedule = optimizers.Schedule(OptimizerOptions(**options))
+    schedule = optimizers.Schedule(plain.options(**options))
     return [float(schedule(step)) for step in range(130)]
 
 
@@ -59,7 +61,7 @@ def test_a_warm_up_longer_than_training_is_no_division_by_zero():
 
 def built(name, **options):
     weights = keras.Variable([1.0, -2.0], name="weights")
-    chosen = OptimizerOptions(name=name, learning_rate=0.1, **options)
+    chosen = plain.options(name=name, learning_rate=0.1, **options)
     return weights, optimizers.build(chosen, [weights])
 
 
@@ -92,7 +94,7 @@ def test_lion_moves_by_the_rate_whatever_the_size_of_the_gradient():
 def test_weight_decay_takes_a_share_of_matrices_and_leaves_biases_and_scales_out():
     matrix = keras.Variable([[2.0, -4.0]], name="kernel")
     bias = keras.Variable([2.0, -4.0], name="bias")
-    options = OptimizerOptions(name="sgd", learning_rate=0.1, weight_decay=0.5)
+    options = plain.options(name="sgd", learning_rate=0.1, weight_decay=0.5)
     optimizer = optimizers.build(options, [matrix, bias])
     optimizer.apply([tf.zeros([1, 2]), tf.zeros([2])], [matrix, bias])
     assert matrix.numpy()[0] == pytest.approx([2.0 - 0.1 * 0.5 * 2, -4.0 + 0.1 * 0.5 * 4])

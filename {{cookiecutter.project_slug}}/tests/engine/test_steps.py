@@ -9,9 +9,10 @@ import tensorflow as tf
 from {{ cookiecutter.__package_name }}.engine import batches, dataset, gradients, optimizers, random
 from {{ cookiecutter.__package_name }}.engine.data import records
 from {{ cookiecutter.__package_name }}.engine.examples import open_split
-from {{ cookiecutter.__package_name }}.engine.options import OptimizerOptions
 from {{ cookiecutter.__package_name }}.engine.run import steps
 from {{ cookiecutter.__package_name }}.vocab import vocab
+
+import plain
 
 ONE_DEVICE = tf.distribute.get_strategy()
 STEPS = 100
@@ -65,7 +66,7 @@ class Plain:
 
 
 def weights_after(split, accumulate_steps):
-    options = OptimizerOptions(clip_norm=0.5, accumulate_steps=accumulate_steps)
+    options = plain.options(clip_norm=0.5, accumulate_steps=accumulate_steps)
     model: Any = Plain(options)
     batched = batches.training(
         split, ONE_DEVICE, batch_size=64, seed=3, accumulate_steps=accumulate_steps
@@ -114,7 +115,7 @@ def slow_input(ready):
 
 def waited(batched, of=Plain):
     """Returns the seconds that a step waited for its input."""
-    model: Any = of(OptimizerOptions())
+    model: Any = of(plain.options())
     train = steps.Train(model, ONE_DEVICE, iter(batched))
     rows, _ = train(10)
     return np.median(dict(zip(train.names, rows.numpy().T, strict=True))[vocab.input_wait])
@@ -130,7 +131,7 @@ def test_a_batch_comes_while_a_step_is_computed(slow_input):
 
 
 def test_the_gradients_of_the_last_step_come_back_on_request(split):
-    model: Any = Plain(OptimizerOptions(report_gradients=True))
+    model: Any = Plain(plain.options(report_gradients=True))
     iterator = iter(batches.training(split, ONE_DEVICE, batch_size=64, seed=3))
     train = steps.Train(model, ONE_DEVICE, iterator)
     rows, last = train(3)

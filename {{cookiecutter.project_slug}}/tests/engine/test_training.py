@@ -14,7 +14,7 @@ from {{ cookiecutter.__package_name }} import data
 from {{ cookiecutter.__package_name }}.engine import batches, optimizers
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.examples import open_split
-from {{ cookiecutter.__package_name }}.engine.options import LoopOptions, OptimizerOptions
+from {{ cookiecutter.__package_name }}.engine.options import LoopOptions
 from {{ cookiecutter.__package_name }}.engine.run import trainer as trainers
 from {{ cookiecutter.__package_name }}.engine.run.evaluation import make_evaluate
 from {{ cookiecutter.__package_name }}.engine.run.restore import restore_run
@@ -22,13 +22,14 @@ from {{ cookiecutter.__package_name }}.engine.run.trainer import Trainer
 from {{ cookiecutter.__package_name }}.model import Model
 from {{ cookiecutter.__package_name }}.vocab import vocab
 
+import plain
 from comparing import assert_same_bits
 
 STEPS = 60
 GRAPH = "__run_graph__"  # TensorBoard's own tag
 
 # What the flags of `short_run` come to.
-OPTIMIZER = OptimizerOptions(
+OPTIMIZER = plain.options(
     name="momentum",
     learning_rate=0.05,
     schedule="cosine",
@@ -277,7 +278,7 @@ def test_averages_are_what_is_evaluated_and_restored(trainer, prepared, checkpoi
     assert judged[vocab.average][vocab.loss] != judged[vocab.inference][vocab.loss]
 
 
-CONSTANT = OptimizerOptions(learning_rate=0.02)
+CONSTANT = plain.options(learning_rate=0.02)
 
 
 @pytest.fixture(scope="module")
@@ -303,7 +304,7 @@ def ten_steps(finished_at_ten, tmp_path):
 def test_more_steps_go_on_from_the_last_and_use_a_new_learning_rate(
     trainer, ten_steps, event_values, schedule, rate
 ):
-    new = OptimizerOptions(learning_rate=0.005, schedule=schedule, train_steps=20)
+    new = plain.options(learning_rate=0.005, schedule=schedule, train_steps=20)
     run = trainer(ten_steps, optimizer=new, train_steps=20, summary_every=1)
     assert run.first_step == 10
     assert run.run().global_step == 20
@@ -327,7 +328,7 @@ def test_a_loss_that_is_not_finite_stops_training_and_leaves_finite_checkpoints(
 ):
     run = trainer(
         ten_steps,
-        optimizer=OptimizerOptions(learning_rate=1e30),
+        optimizer=plain.options(learning_rate=1e30),
         train_steps=STEPS,
         checkpoint_every=1,
         evaluate_every=1,
@@ -374,7 +375,7 @@ def test_other_data_or_another_batch_size_is_refused_unless_told_to_go_on(traine
 
 
 def test_training_ends_when_evaluation_finds_no_new_best_for_long_enough(trainer, tmp_path):
-    frozen = OptimizerOptions(learning_rate=0.0)
+    frozen = plain.options(learning_rate=0.0)
     options = {"evaluate_every": 3, "early_stop_patience": 2, "train_steps": 50}
     outcome = trainer(tmp_path, optimizer=frozen, **options).run()
     # Moving statistics go on: the first evaluation need not be the best.

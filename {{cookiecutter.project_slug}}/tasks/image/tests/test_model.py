@@ -103,7 +103,7 @@ def test_layers_have_the_names_that_checkpoints_use():
 
 
 def test_steps_lower_the_loss_and_count(x, y):
-    options = OptimizerOptions(learning_rate=0.05)
+    options = OptimizerOptions(learning_rate=0.05, schedule="constant", warmup_steps=0)
     model = Model(image_shape=(9, 7, 3), classes=4, optimizer=options, dropout_rate=0.1)
     optimize = tf.function(model.optimize)
     losses = [float(optimize(tf.constant(x), tf.constant(y))[vocab.loss]) for _ in range(40)]

@@ -107,7 +107,7 @@ def test_examples_of_a_class_count_in_training_what_its_weight_says(classifier):
 def test_steps_lower_the_loss_and_count(classes):
     x, label, number = some(200)
     y = tf.constant(label if classes else number)
-    options = OptimizerOptions(learning_rate=0.05)
+    options = OptimizerOptions(learning_rate=0.05, schedule="constant", warmup_steps=0)
     model = Model(columns=COLUMNS, classes=classes, mean=MEAN, stddev=STDDEV, optimizer=options)
     optimize = tf.function(model.optimize)
     losses = [float(optimize(x, y)[vocab.loss]) for _ in range(60)]

@@ -1,9 +1,9 @@
 """Where examples come from, and what is done to them on their way to the model. Yours to edit.
 
 Shuffling and sharing among devices are the engine's (``engine/batches.py``). Here stands what is particular to the
-data: how a data set is opened, how its examples are read, and how training examples are varied. Draw random numbers with ``random.uniform``
-only: they depend on the seed, the step and the example's position in the global batch, and so
-stay the same on any number of devices and after any stop.
+data: how a data set is opened, how its examples are read, and how training examples are varied. Draw random
+numbers with ``random.uniform`` only: they depend on the seed, the step and the example's position in the global
+batch, and so stay the same on any number of devices and after any stop.
 """
 
 import tensorflow as tf
