@@ -3,6 +3,9 @@ import shutil
 
 import pytest
 
+from {{ cookiecutter.__package_name }} import evaluate
+from {{ cookiecutter.__package_name }}.engine.errors import UserError
+
 from comparing import assert_one_line_error
 
 
@@ -24,6 +27,13 @@ def test_metrics_are_written_into_the_run_and_nothing_has_to_be_repeated(command
     assert (run / "report.html").exists()
     last = json.loads((run / "stdout").read_text().splitlines()[-1])
     assert metrics["error"] == pytest.approx(last["validation_error"])  # at the end of training
+
+
+def test_a_run_is_evaluated_from_python_as_by_the_command(command_line, run):
+    by_command = result(command_line("evaluate", f"--model_dir={run}", "--split=test"))
+    assert evaluate.evaluate(model_dir=str(run), split="test") == by_command
+    with pytest.raises(UserError, match="there is no setting 'splits', but 'split'"):
+        evaluate.evaluate(model_dir=str(run), splits="test")
 
 
 def test_runs_are_compared_in_one_table(command_line, run, trained, tmp_path):

@@ -29,7 +29,7 @@ def test_what_exists_for_each_variable_is_a_name_and_its_path():
 
 
 def test_no_string_spells_a_name_of_the_vocabulary():
-    """Flags have names of their own, and an option may be called what a figure is called."""
+    """Flags have names of their own, and an option may be called what a metric is called."""
     elsewhere = {PACKAGE / name for name in ("vocab.py", "flags.py", "task_flags.py")}
     found = [
         f"{path.relative_to(PACKAGE.parents[1])}:{node.lineno}: write vocab.{node.value} for {node.value!r}"

@@ -1,4 +1,7 @@
-"""Evaluates a trained model: ``python -m <package>.evaluate --model_dir=runs/baseline --split=test``."""
+"""Evaluates a trained model: ``python -m <package>.evaluate --model_dir=runs/baseline --split=test``.
+
+From Python: ``evaluate(model_dir="runs/baseline", split="test")["error"]``.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import flags
+from . import flags, run
 from .engine import command
 from .engine.errors import UserError
 from .engine.system import startup
@@ -18,62 +21,74 @@ if TYPE_CHECKING:
 
 
 def main(_: Sequence[str]) -> None:
-    """Evaluates, writes metrics, pictures and the report into the run, and prints the metrics."""
+    """Evaluates, and prints the metrics as tables and as JSON."""
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
     startup.import_tensorflow()
-    from .engine import batches
-    from .engine import dataset as datasets
-    from .engine.distribute import placement
-    from .engine.examples import open_split
-    from .engine.report import mistakes, page, tables
-    from .engine.run import evaluation, restore, variables
-    from .engine.system.files import to_json, write_text
-    from .model import Model
+    from .engine.report import tables
 
-    model_dir, split = flags.MODEL_DIR.value, flags.SPLIT.value
-    run, batch_size = Path(model_dir), flags.BATCH_SIZE.value
-    command.read_flags_of_run(model_dir)
-    others = {other: _evaluated(Path(other), split) for other in flags.COMPARE.value}
-    dataset = datasets.load(flags.DATA_DIR.value)
-    strategy = placement.strategy(flags.placement_options())
-    with strategy.scope():
-        model = Model.for_dataset(dataset)
-        restore.restore_run(model_dir, model, best=flags.CHECKPOINT.value == "best")
-    examples = open_split(dataset, split)
-    metrics = evaluation.make_evaluate(model, strategy)(
-        batches.evaluation(examples, strategy, batch_size=batch_size)
-    )
-    step = int(variables.global_step_of(model).numpy())
-    result = {"split": split, vocab.global_step: step, **metrics}
-    write_text(page.evaluation_file(run, split), to_json(result, indent=2) + "\n")
-    found = mistakes.highest_loss(
-        model, examples, batch_size=batch_size, classes=len(dataset.classes)
-    )
-    _write_pictures(run, split, result, found, dataset.classes)
-    page.write(run, dataset.classes)
-    if by_class := tables.of_classes(result, dataset.classes):
+    others = {other: _metrics_of(Path(other)) for other in flags.COMPARE.value}
+    opened, result = evaluate_with_flags()
+    if by_class := tables.of_classes(result, opened.dataset.classes):
         command.print_line(f"{by_class}\n")
-    command.print_line(tables.of_runs({model_dir: result, **others}) + "\n")
+    command.print_line(tables.of_runs({flags.MODEL_DIR.value: result, **others}) + "\n")
     command.print_result(result)
 
 
-def _evaluated(run: Path, split: str) -> dict[str, Any]:
+def evaluate(**settings: Any) -> dict[str, Any]:
+    """Evaluates a split, writes the metrics, pictures and the report into the run, and returns the metrics.
+
+    Args:
+        settings: named like the flags of this command, without ``compare``; what is not given is as in the run.
+
+    Raises:
+        UserError: what the command would end with.
+    """
+    known = [flag for flag in flags.EVALUATE if flag is not flags.COMPARE]
+    with command.settings(known, settings):
+        return evaluate_with_flags()[1]
+
+
+def evaluate_with_flags() -> tuple[run.Run, dict[str, Any]]:
+    """Evaluates as the flags say; returns the opened run and the metrics."""
+    opened = run.open_with_flags()
+    from .engine import batches
+    from .engine.report import mistakes, page
+    from .engine.run.evaluation import make_evaluate
+    from .engine.system.files import to_json, write_text
+
+    split, batch_size, classes = flags.SPLIT.value, flags.BATCH_SIZE.value, opened.dataset.classes
+    examples = opened.examples(split)
+    metrics = make_evaluate(opened.model, opened.strategy)(
+        batches.evaluation(examples, opened.strategy, batch_size=batch_size)
+    )
+    result = {"split": split, vocab.global_step: opened.step, **metrics}
+    write_text(page.evaluation_file(opened.folder, split), to_json(result, indent=2) + "\n")
+    found = mistakes.highest_loss(
+        opened.model, examples, batch_size=batch_size, classes=len(classes)
+    )
+    _write_pictures(opened.folder, split, result, found, classes)
+    page.write(opened.folder, classes)
+    return opened, result
+
+
+def _metrics_of(folder: Path) -> dict[str, Any]:
     """Returns what was written when another run was evaluated."""
     from .engine.report import page
 
-    path = page.evaluation_file(run, split)
+    split = flags.SPLIT.value
     try:
-        metrics: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        written = page.evaluation_file(folder, split).read_text(encoding="utf-8")
+        metrics: dict[str, Any] = json.loads(written)
     except (OSError, ValueError):
         raise UserError(
-            f"--compare={run}: no metrics of the split {split!r} there; first evaluate it with "
-            f"--model_dir={run} --split={split}"
+            f"--compare={folder}: no metrics of the split {split!r} there; first evaluate it with "
+            f"--model_dir={folder} --split={split}"
         ) from None
     return metrics
 
 
 def _write_pictures(
-    run: Path,
+    folder: Path,
     split: str,
     result: Mapping[str, Any],
     found: HighestLoss,
@@ -92,12 +107,12 @@ def _write_pictures(
         drawn[vocab.mistakes] = plots.pictures(x, found.titles(classes))
     pictures = {name: plots.to_png(figure) for name, figure in drawn.items()}
     for name in (vocab.confusion, vocab.mistakes):
-        path = page.picture_file(run, name, split)
+        path = page.picture_file(folder, name, split)
         if name in pictures:
             write(path, pictures[name])
         else:
             path.unlink(missing_ok=True)  # of an earlier evaluation
-    summaries.write_pictures(run / split, pictures, result[vocab.global_step])
+    summaries.write_pictures(folder / split, pictures, result[vocab.global_step])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Predicts new examples: ``python -m <package>.predict --model_dir=runs/baseline --input=photos``."""
+"""Predicts new examples: ``python -m <package>.predict --model_dir=runs/baseline --input=photos``.
+
+From Python: ``predict(model_dir="runs/baseline", input=["photos"], output="predictions.csv")``.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from absl import logging
 
-from . import flags
+from . import flags, run
 from .engine import command
 from .engine.errors import UserError
 from .engine.system import startup
@@ -34,6 +37,24 @@ _DECODED_TOGETHER = 16  # by a thread: to hand over one small image takes longer
 
 def main(_: Sequence[str]) -> None:
     """Predicts, writes ``--output`` and prints the counts."""
+    command.print_result(predict_with_flags())
+
+
+def predict(**settings: Any) -> dict[str, Any]:
+    """Predicts, writes the file ``output``, and returns how many examples there were.
+
+    Args:
+        settings: named like the flags of this command; what is not given is as in the run.
+
+    Raises:
+        UserError: what the command would end with.
+    """
+    with command.settings(flags.PREDICT, settings):
+        return predict_with_flags()
+
+
+def predict_with_flags() -> dict[str, Any]:
+    """Predicts as the flags say."""
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
     startup.import_tensorflow()
     from tqdm import tqdm
@@ -42,7 +63,6 @@ def main(_: Sequence[str]) -> None:
     from .inputs import open_inputs
 
     if flags.EXPORT_DIR.value is None:
-        command.read_flags_of_run(flags.MODEL_DIR.value)
         inference, expected, classes = _from_run()
     else:
         inference, expected, classes = _from_export(flags.EXPORT_DIR.value)
@@ -65,40 +85,33 @@ def main(_: Sequence[str]) -> None:
             raise UserError("none of the inputs can be read; see above")
         text.flush()
         text.detach()
-    command.print_result(
-        {
-            "output": str(output),
-            vocab.examples: predicted,
-            "left_out": len(inputs.names) - predicted,
-            vocab.examples_per_second: predicted / (time.monotonic() - begun),
-        }
-    )
+    return {
+        "output": str(output),
+        vocab.examples: predicted,
+        "left_out": len(inputs.names) - predicted,
+        vocab.examples_per_second: predicted / (time.monotonic() - begun),
+    }
 
 
 def _from_run() -> tuple[Inference, dict[str, Any], list[str]]:
     """Returns what predicts, the inputs that it takes and the classes, from a run's checkpoint."""
     import tensorflow as tf
 
-    from .engine import dataset as datasets
     from .engine.data import records
-    from .engine.distribute import placement
     from .engine.export import saved_model
-    from .engine.run import restore
-    from .model import Model
 
-    placement.strategy(flags.placement_options())  # one device predicts, the first of those chosen
-    dataset = datasets.load(flags.DATA_DIR.value)
-    model = Model.for_dataset(dataset)
-    restore.restore_run(flags.MODEL_DIR.value, model, best=flags.CHECKPOINT.value == "best")
-    spec = saved_model.signature(records.specs(dataset.features))[0]
+    opened = run.open_with_flags()
+    spec = saved_model.signature(records.specs(opened.dataset.features))[0]
 
+    # Outside of the strategy: on one device, the first of those chosen.
     @tf.function
-    def predict(**arrays: tf.Tensor) -> dict[str, tf.Tensor]:
+    def infer(**arrays: tf.Tensor) -> dict[str, tf.Tensor]:
         x = arrays if isinstance(spec, Mapping) else arrays[spec.name]
-        return {vocab.inference: model.inference(x)}
+        return {vocab.inference: opened.model.inference(x)}
 
     specs = {spec.name: spec for spec in tf.nest.flatten(spec)}
-    return predict.get_concrete_function(**specs), saved_model.describe(specs), dataset.classes
+    compiled = infer.get_concrete_function(**specs)
+    return compiled, saved_model.describe(specs), opened.dataset.classes
 
 
 def _from_export(export: str) -> tuple[Inference, dict[str, Any], list[str]]:
@@ -113,7 +126,7 @@ def _from_export(export: str) -> tuple[Inference, dict[str, Any], list[str]]:
 def _batches(
     inputs: Inputs, batch_size: int, *, strict: bool
 ) -> Iterator[tuple[list[str], dict[str, Any]]]:
-    """Yields names and inputs of batches of what can be read; threads decode while the model is at work."""
+    """Yields names and inputs of batches of what can be read; threads decode meanwhile."""
     import numpy as np
     import tensorflow as tf
 
@@ -133,21 +146,23 @@ def _readable(
 ) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
     """Yields names and arrays of what can be read, in order, of which about ``ahead`` are decoded beforehand."""
 
-    def decode(numbers: range) -> list[tuple[str, dict[str, np.ndarray] | UserError]]:
+    def decode(indices: range) -> list[tuple[str, dict[str, np.ndarray] | UserError]]:
         decoded: list[tuple[str, dict[str, np.ndarray] | UserError]] = []
-        for number in numbers:
+        for index in indices:
             try:
-                decoded.append((inputs.names[number], inputs.read(number)))
+                decoded.append((inputs.names[index], inputs.read(index)))
             except UserError as error:
-                decoded.append((inputs.names[number], error))
+                decoded.append((inputs.names[index], error))
         return decoded
 
     all_of_them = range(len(inputs.names))
-    runs = (all_of_them[i : i + _DECODED_TOGETHER] for i in all_of_them[::_DECODED_TOGETHER])
-    begun = deque(pool.submit(decode, run) for run in islice(runs, -(-ahead // _DECODED_TOGETHER)))
+    pieces = (all_of_them[i : i + _DECODED_TOGETHER] for i in all_of_them[::_DECODED_TOGETHER])
+    begun = deque(
+        pool.submit(decode, piece) for piece in islice(pieces, -(-ahead // _DECODED_TOGETHER))
+    )
     while begun:
         decoded = begun.popleft().result()
-        begun.extend(pool.submit(decode, run) for run in islice(runs, 1))
+        begun.extend(pool.submit(decode, piece) for piece in islice(pieces, 1))
         for name, example in decoded:
             if not isinstance(example, UserError):
                 yield name, example

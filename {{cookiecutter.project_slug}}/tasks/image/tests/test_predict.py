@@ -14,6 +14,7 @@ from sklearn.metrics import (
     precision_recall_fscore_support,
 )
 
+from {{ cookiecutter.__package_name }} import predict as predicting
 from {{ cookiecutter.__package_name }}.engine.examples import open_split
 from {{ cookiecutter.__package_name }}.engine.run.checkpoints import save_variables
 from {{ cookiecutter.__package_name }}.engine.run.state import DataPosition, State
@@ -107,6 +108,14 @@ def test_an_export_predicts_what_its_run_predicts(predict, run, exported, pictur
         assert (row["input"], row["label"]) == (other["input"], other["label"])
         assert list(other["inference"]) == prepared.classes
         assert probabilities(row) == pytest.approx(list(other["inference"].values()), abs=1e-6)
+
+
+def test_examples_are_predicted_from_python_as_by_the_command(predict, run, pictures, tmp_path):
+    printed, rows = predict(f"--model_dir={run}", f"--input={pictures}/7", "--checkpoint=best")
+    settings = {"input": [f"{pictures}/7"], "output": str(tmp_path / "python.csv")}
+    found = predicting.predict(model_dir=str(run), checkpoint="best", **settings)
+    assert found["examples"] == printed["examples"] == len(rows)
+    assert (tmp_path / "python.csv").read_bytes() == (tmp_path / "predictions.csv").read_bytes()
 
 
 def test_files_patterns_and_lists_are_taken_in_the_order_given(predict, run, pictures, tmp_path):
