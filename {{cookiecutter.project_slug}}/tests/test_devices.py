@@ -22,6 +22,7 @@ LARGEST_DIFFERENCE = {"sgd": 1e-5, "momentum": 1e-5, "adamw": 1e-3}
 EVERY = [(optimizer, devices) for optimizer in RATES for devices in ("cpu:2", "cpu:4")]
 SOME = [("sgd", "cpu:2"), ("momentum", "cpu:4"), ("adamw", "cpu:2")]
 
+
 @pytest.fixture(scope="module")
 def run_of(run_command, run_workers, data_dir, tmp_path_factory):
     """Trains, once for each setting: `run_of(optimizer, devices, workers, *flags)`; returns the folder of the run."""

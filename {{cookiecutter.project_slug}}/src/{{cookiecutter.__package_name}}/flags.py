@@ -246,18 +246,22 @@ LEARNING_RATE_MULTIPLIERS = flags.DEFINE_multi_string(
     "Scale the updates of the variables whose whole path matches, as pattern=number (`conv_.*=0.1`), with "
     "any optimizer; may be repeated, and the last that matches counts.",
 )
+flags.register_validator(
+    "learning_rate_multipliers",
+    lambda values: all(map(_is_multiplier, values)),
+    message="must be pattern=number, a regular expression and a number above 0",
+)
 GRADIENT_MULTIPLIERS = flags.DEFINE_multi_string(
     "gradient_multipliers",
     [],
     "Scale the gradients of the variables whose whole path matches, likewise, before they are clipped; for "
     "sgd, momentum and nesterov, as the updates of the others do not depend on it.",
 )
-for _name in ("learning_rate_multipliers", "gradient_multipliers"):
-    flags.register_validator(
-        _name,
-        lambda values: all(map(_is_multiplier, values)),
-        message="must be pattern=number, a regular expression and a number above 0",
-    )
+flags.register_validator(
+    "gradient_multipliers",
+    lambda values: all(map(_is_multiplier, values)),
+    message="must be pattern=number, a regular expression and a number above 0",
+)
 CLIP_NORM = flags.DEFINE_float(
     "clip_norm",
     _UPDATE.clip_norm,

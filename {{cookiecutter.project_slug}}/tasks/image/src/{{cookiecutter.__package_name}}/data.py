@@ -6,14 +6,14 @@ numbers with ``random.uniform`` only: they depend on the seed, the step and the 
 batch, and so stay the same on any number of devices and after any stop.
 """
 
+__all__ = ["augment", "open_dataset", "open_split"]
+
 import tensorflow as tf
 
 from .engine import random
 from .engine.dataset import load as open_dataset
 from .engine.examples import Batch, open_split
 from .vocab import vocab
-
-__all__ = ["augment", "open_dataset", "open_split"]
 
 _LARGEST_SHIFT = 0.1  # of the image's height and width
 
