@@ -42,7 +42,7 @@ def run(main: Callable[[Sequence[str]], int | None], key_flags: Sequence[flags.F
             python_logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S")
         )
         for path, name in gone:
-            _tell_gone(path, name)
+            _warn_of_gone(path, name)
         try:
             _refuse_foreign(arguments, key_flags)
             return main(arguments)
@@ -79,31 +79,45 @@ def settings(key_flags: Sequence[flags.FlagHolder], values: Mapping[str, Any]) -
     for name in values:
         if name not in names:
             near = difflib.get_close_matches(name, names, n=1)
-            raise UserError(
-                f"there is no setting {name!r}" + (f", but {near[0]!r}" if near else "")
-            )
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise UserError(f"there is no setting {name!r}{meant}")
     was_parsed, before = flags.FLAGS.is_parsed(), flagsaver.save_flag_values()
     try:
-        flags.FLAGS.unparse_flags()
-        for name, value in values.items():
-            flag = flags.FLAGS[name]
-            if value is None:
-                flag.value = None
-            elif isinstance(value, list | tuple):
-                texts = [str(part) for part in value]
-                flag.parse(texts if isinstance(flag, flags.MultiFlag) else ",".join(texts))
-            else:
-                flag.parse(str(value))
-            flag.present, flag.using_default_value = 1, False
-        flags.FLAGS.mark_as_parsed()
-        flags.FLAGS.validate_all_flags()
+        for flag in _of_project():
+            flag.unparse()
+        _parse([argument for item in values.items() for argument in _arguments(*item)])
+        for name in values:  # the flags of a run do not replace it, even if it is an empty list
+            flags.FLAGS[name].present = 1
         yield
-    except flags.Error as error:
-        raise UserError(str(error)) from None
     finally:
-        flagsaver.restore_flag_values(before)
         if not was_parsed:
             flags.FLAGS.unparse_flags()
+        flagsaver.restore_flag_values(before)
+
+
+def _parse(arguments: Iterable[str], before: str = "", after: str = "") -> None:
+    try:
+        flags.FLAGS([sys.argv[0], *arguments])
+    except flags.Error as error:
+        raise UserError(f"{before}{error}{after}") from None
+
+
+def _of_project() -> list[flags.Flag]:
+    package = f"{__package__.rpartition('.')[0]}."
+    by_module = flags.FLAGS.flags_by_module_dict()
+    return [f for module, own in by_module.items() if module.startswith(package) for f in own]
+
+
+def _arguments(name: str, value: Any) -> list[str]:
+    """Returns the arguments of a command line that give a flag this value."""
+    flag = flags.FLAGS[name]
+    if value is None and flag.default is not None:
+        raise UserError(f"{name}=None: must have a value, such as {flag.default!r}")
+    if value is None:
+        return []
+    if isinstance(flag, flags.MultiFlag) and not isinstance(value, str):
+        return [f"--{name}={part}" for part in value]
+    return [f"--{name}={','.join(map(str, value)) if isinstance(value, list | tuple) else value}"]
 
 
 def read_flags_of_run(model_dir: str) -> None:
@@ -121,13 +135,10 @@ def read_flags_of_run(model_dir: str) -> None:
     taken = []
     for name, lines in _by_name(_read(path)).items():
         if name not in flags.FLAGS:
-            _tell_gone(path, name)
+            _warn_of_gone(path, name)
         elif not flags.FLAGS[name].present:
             taken += lines
-    try:
-        flags.FLAGS([sys.argv[0], *taken])
-    except flags.Error as error:
-        raise UserError(f"{path}: {error}; give another value on the command line") from None
+    _parse(taken, f"{path}: ", "; give another value on the command line")
 
 
 def write_flags(model_dir: str, key_flags: Sequence[flags.FlagHolder]) -> None:
@@ -214,7 +225,7 @@ def _without_gone_flags(argv: Sequence[str]) -> tuple[list[str], list[tuple[Path
     return kept, gone
 
 
-def _tell_gone(path: Path, name: str) -> None:
+def _warn_of_gone(path: Path, name: str) -> None:
     logging.warning("%s: flag --%s no longer exists and is left out", path, name)
 
 
@@ -222,11 +233,9 @@ def _refuse_foreign(arguments: Sequence[str], key_flags: Sequence[flags.FlagHold
     if len(arguments) > 1:
         raise UserError(f"unexpected argument {arguments[1]!r}: options are written --name=value")
     own = {holder.name for holder in key_flags}
-    package = __package__.rpartition(".")[0]
-    for module, defined in flags.FLAGS.flags_by_module_dict().items():
-        for flag in defined:
-            if module.startswith(f"{package}.") and flag.present and flag.name not in own:
-                raise UserError(f"--{flag.name} is not a flag of this command; see --help")
+    for flag in _of_project():
+        if flag.present and flag.name not in own:
+            raise UserError(f"--{flag.name} is not a flag of this command; see --help")
 
 
 def fail(message: str) -> int:

@@ -105,7 +105,9 @@ def minimize(
         gradients = transform(gradients, variables)
     norm = tf.linalg.global_norm(gradients)
     learning_rate = tf.identity(optimizer.learning_rate, name=vocab.learning_rate)
-    speeds = multipliers(options.learning_rate_multipliers, paths)
+    speeds = multipliers(
+        options.learning_rate_multipliers, paths, flag="--learning_rate_multipliers"
+    )
     optimizers.apply(optimizer, _clipped(gradients, norm, options), variables, speeds)
     reported = {vocab.loss: total, vocab.gradient_norm: norm, vocab.learning_rate: learning_rate}
     if options.report_gradients:

@@ -113,6 +113,7 @@ class Dropout(keras.layers.Layer):
             )
         self.rate = rate
         self.noise_shape = noise_shape
+        self.supports_masking = True
 
     def call(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Returns ``inputs`` (``[batch, ...]``), in training with activations dropped and the rest scaled."""

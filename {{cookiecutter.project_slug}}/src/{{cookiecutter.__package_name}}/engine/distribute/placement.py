@@ -28,6 +28,7 @@ def strategy(options: PlacementOptions, cluster: Cluster | None = None) -> tf.di
         tf.config.experimental.enable_op_determinism()
     if options.check_numerics:
         tf.debugging.enable_check_numerics(stack_height_limit=_LARGEST_STACK)
+    keras.utils.clear_session()  # else Keras numbers the layers of a second model in this process on from the first
     keras.config.set_dtype_policy(_POLICIES[options.precision])
     tf.get_logger().setLevel("WARNING")  # else it tells of each collective that it traces
     tf.debugging.set_log_device_placement(options.log_device_placement)

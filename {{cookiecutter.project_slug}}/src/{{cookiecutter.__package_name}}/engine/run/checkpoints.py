@@ -8,9 +8,11 @@ gives a variable a new buffer when its old one is still in use.
 Keys are those of ``variables.variables_of``: ``inference/conv_1/kernel``, ``optimizer/...``, ``global_step``.
 """
 
+import glob
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -75,8 +77,13 @@ def read(prefix: Path) -> dict[str, Any]:
         tf.errors.OpError: it is damaged.
         ValueError: it does not exist.
     """
-    reader = tf.train.load_checkpoint(str(prefix))
-    return {key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map()}
+    with tempfile.TemporaryDirectory() as folder:
+        if glob.has_magic(str(prefix)):  # TensorFlow takes the path for a pattern, and `lr[0.1]` for a choice of letters
+            link = Path(folder, "checkpoint")
+            link.symlink_to(prefix.parent.absolute())
+            prefix = link / prefix.name
+        reader = tf.train.load_checkpoint(str(prefix))
+        return {key: reader.get_tensor(key) for key in reader.get_variable_to_shape_map()}
 
 
 def delete(folder: Path, step: int) -> None:

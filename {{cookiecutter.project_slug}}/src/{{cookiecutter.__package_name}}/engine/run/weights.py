@@ -4,7 +4,6 @@ No code of a file is run: of a ``.keras`` file only its weights are read, and no
 """
 
 import io
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Collection
@@ -72,13 +71,7 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
         raise UserError(
             f"--warm_start_from={path} is no kind of file that can be read; name {_KINDS}"
         )
-    if not any(c in str(path.parent) for c in "*?[\\"):
-        return read(path)
-    # TensorFlow takes the path for a pattern, and has no way to quote it.
-    with tempfile.TemporaryDirectory() as folder:
-        link = Path(folder, "checkpoint")
-        link.symlink_to(path.parent.absolute())
-        return read(link / path.name)
+    return read(path)
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
