@@ -57,13 +57,13 @@ class Run:
         """Returns the first examples of a split, as the model takes them in evaluation."""
         import tensorflow as tf
 
-        examples = self.examples(split)
-        return examples.fetch(tf.range(min(count, examples.examples), dtype=tf.int64))
+        examples = self.examples(split, limit=count)
+        return examples.fetch(tf.range(examples.examples, dtype=tf.int64))
 
     @property
     def history(self) -> History:
         """The curves of training and validation."""
-        from .engine.report import events
+        from .engine.run import events
 
         return {split: events.scalars(self.folder / split) for split in ("train", "validation")}
 
