@@ -27,9 +27,9 @@ def choose_task(project: Path, task: str) -> None:
 
 
 def name_package(project: Path, package: str) -> None:
-    """Write the package's name into the tests, which cookiecutter copies: rendering takes longer."""
+    """Write the package's name into tests and recipes, which cookiecutter copies: rendering takes longer."""
     placeholder = "{" * 2 + " cookiecutter.__package_name " + "}" * 2
-    for path in sorted((project / "tests").rglob("*.py")):
+    for path in sorted([*(project / "tests").rglob("*.py"), *(project / "docs").rglob("*.md")]):
         path.write_bytes(path.read_bytes().replace(placeholder.encode(), package.encode()))
 
 

@@ -1,0 +1,91 @@
+"""Every recipe of a generated project is a complete edit: it is applied as it stands on its page, checked and trained.
+
+A page under ``docs/recipes`` holds the edit as blocks: ``diff`` for files that are there, ``python`` whose first line is a
+path for new ones, and ``bash`` with the commands to try it. What must hold beyond training, resuming and the rest is in
+``tests/recipes/<page>.py``: a page without it fails.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import REPOSITORY, Bake, BakedProject, Result, git_repository
+
+CASES = REPOSITORY / "tests" / "recipes"
+PROJECT = REPOSITORY / "{{cookiecutter.project_slug}}"
+BLOCK = re.compile(r"^```(diff|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NEW_FILE = re.compile(r"# ([\w./-]+)\n")
+COMMANDS = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CHANGED_FILE = re.compile(r"--- a/(\S+)\n\+\+\+ b/\1\n@@.*\n")
+
+
+def pages() -> list[tuple[str, str]]:
+    """Return the task and the name of every page; a page for any task is tried on images."""
+    found = [("image", path.stem) for path in PROJECT.glob("docs/recipes/*.md")]
+    found += [(path.parts[-4], path.stem) for path in PROJECT.glob("tasks/*/docs/recipes/*.md")]
+    return sorted(found)
+
+
+def commands_of(page: str) -> list[str]:
+    """Return the commands on a page."""
+    return "".join(COMMANDS.findall(page)).splitlines()
+
+
+def changed(text: str, hunks: str, page: str) -> str:
+    """Return a file's text after the hunks of a diff; the lines before each must stand there once, wherever."""
+    for hunk in re.split(r"^@@.*\n", hunks, flags=re.MULTILINE):
+        lines = [line or " " for line in hunk.splitlines()]
+        before = "\n".join(line[1:] for line in lines if line[0] in " -")
+        after = "\n".join(line[1:] for line in lines if line[0] in " +")
+        found = len(re.findall(rf"^{re.escape(before)}$", text, re.MULTILINE))
+        assert found == 1, f"{page}: these lines stand {found} times, not once:\n{before}"
+        text = re.sub(rf"^{re.escape(before)}$", lambda _: after, text, flags=re.MULTILINE)  # noqa: B023
+    return text
+
+
+def apply(project: BakedProject, page: str) -> None:
+    """Make the edit of a page in a project."""
+    for kind, block in BLOCK.findall(project.read(f"docs/recipes/{page}.md")):
+        if kind == "diff":
+            header = CHANGED_FILE.match(block)
+            assert header, f"{page}: a diff begins with --- a/<file>, +++ b/<file> and @@"
+            path = project.path / header[1]
+            text = changed(path.read_text(encoding="utf-8"), block[header.end() :], page)
+            path.write_text(text, encoding="utf-8")
+        elif header := NEW_FILE.match(block):
+            path = project.path / header[1]
+            path.write_text(block[header.end() :].lstrip("\n"), encoding="utf-8")
+
+
+def test_every_page_has_its_case_and_stands_in_the_readme() -> None:
+    names = {page for _, page in pages()}
+    assert names
+    assert names == {path.stem.replace("_", "-") for path in CASES.glob("*.py")} - {"driver"}
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    assert names == set(re.findall(r"\(docs/recipes/([\w-]+)\.md\)", readme))
+
+
+def test_a_hunk_is_found_wherever_its_lines_stand_and_only_if_they_stand_once() -> None:
+    assert changed("a\nb\nc\n", " b\n-c\n+d\n", "page") == "a\nb\nd\n"
+    with pytest.raises(AssertionError, match="2 times"):
+        changed("b\nb\n", "-b\n+d\n", "page")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("task", "page"), pages(), ids=lambda value: value)
+def test_recipe_trains_resumes_agrees_on_two_devices_and_keeps_the_conventions(
+    bake: Bake, borrow: Callable[..., Result], tmp_path: Path, task: str, page: str
+) -> None:
+    project = bake(task=task, ci="none")
+    engine = {path: project.read(path) for path in project.files() if "/engine/" in path}
+    apply(project, page)
+    assert all(project.read(path) == text for path, text in engine.items())
+    git_repository(project.path)
+    borrow(project, "pre-commit", "run", "--all-files")
+    text = project.read(f"docs/recipes/{page}.md")
+    tried = tmp_path / "commands"
+    tried.write_text("\n".join(commands_of(text)), encoding="utf-8")
+    for devices in ("cpu", "cpu:2"):
+        driver = ("python", str(CASES / "driver.py"), page, project.package, devices, str(tried))
+        borrow(project, *driver, timeout=900)
