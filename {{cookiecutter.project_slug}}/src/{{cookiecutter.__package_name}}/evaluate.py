@@ -17,14 +17,14 @@ from .engine.system import startup
 from .vocab import vocab
 
 if TYPE_CHECKING:
-    from .engine.report.mistakes import HighestLoss
+    from .report.mistakes import HighestLoss
 
 
 def main(_: Sequence[str]) -> None:
     """Evaluates, and prints the metrics as tables and as JSON."""
     # TensorFlow is imported only after the flags are parsed, so that --help answers at once.
     startup.import_tensorflow()
-    from .engine.report import tables
+    from .report import tables
 
     others = {other: _metrics_of(Path(other)) for other in flags.COMPARE.value}
     opened, result = evaluate_with_flags()
@@ -52,9 +52,9 @@ def evaluate_with_flags() -> tuple[run.Run, dict[str, Any]]:
     """Evaluates as the flags say; returns the opened run and the metrics."""
     opened = run.open_with_flags()
     from .engine import batches
-    from .engine.report import mistakes, page
     from .engine.run.evaluation import make_evaluate
     from .engine.system.files import to_json, write_text
+    from .report import mistakes, page
 
     split, batch_size, classes = flags.SPLIT.value, flags.BATCH_SIZE.value, opened.dataset.classes
     examples = opened.examples(split)
@@ -73,7 +73,7 @@ def evaluate_with_flags() -> tuple[run.Run, dict[str, Any]]:
 
 def _metrics_of(folder: Path) -> dict[str, Any]:
     """Returns what was written when another run was evaluated."""
-    from .engine.report import page
+    from .report import page
 
     split = flags.SPLIT.value
     try:
@@ -96,8 +96,8 @@ def _write_pictures(
 ) -> None:
     """Writes the confusion matrix and the examples with the highest loss, as files and for TensorBoard."""
     from .engine import summaries
-    from .engine.report import page, plots
     from .engine.system.files import write
+    from .report import page, plots
 
     drawn = {}
     if vocab.confusion in result:

@@ -16,6 +16,7 @@ from absl import logging
 from . import flags, run, task_flags
 from .engine import command
 from .engine.system import startup
+from .vocab import vocab
 
 if TYPE_CHECKING:
     from .engine.run.trainer import Outcome
@@ -28,7 +29,7 @@ def main(_: Sequence[str]) -> int:
     stopped, is_chief = result.pop("stopped"), result.pop("is_chief")
     if is_chief:
         # The names of the last two were unclear; they go with the next release.
-        old = {"loss": outcome.train_loss, "error": outcome.validation_error}
+        old = {vocab.loss: outcome.train_loss, vocab.error: outcome.validation_error}
         command.print_result(result | old)
     return command.STOPPED if stopped else 0
 

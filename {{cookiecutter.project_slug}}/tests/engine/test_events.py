@@ -2,7 +2,7 @@ import os
 
 import numpy as np
 
-from {{ cookiecutter.__package_name }}.engine.report import events
+from {{ cookiecutter.__package_name }}.engine.run import events
 from {{ cookiecutter.__package_name }}.engine.summaries import Writer
 
 

@@ -19,5 +19,5 @@ The modules that stand here are what a project's own files import:
     trainable    which variables are trained
 
 The folders hold what is behind them: ``data`` (records, shards, splits), ``distribute`` (devices, workers),
-``run`` (the trainer and what a run saves), ``report`` (event files, plots, tables), ``export`` and ``system``.
+``run`` (the trainer and what a run saves), ``export`` and ``system`` (files, start-up).
 """

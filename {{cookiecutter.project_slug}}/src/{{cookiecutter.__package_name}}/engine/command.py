@@ -19,6 +19,7 @@ from .system.files import to_json, write_text
 FLAGS_FILE = "flags.txt"
 STOPPED = 42
 """Exit status of a training that a signal stopped after saving: the same command goes on."""
+_GONE = "%s: flag --%s no longer exists and is left out"
 _INTERRUPTED = 128 + 2  # by SIGINT, outside of the training loop: nothing was begun
 
 
@@ -42,7 +43,7 @@ def run(main: Callable[[Sequence[str]], int | None], key_flags: Sequence[flags.F
             python_logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S")
         )
         for path, name in gone:
-            _warn_of_gone(path, name)
+            logging.warning(_GONE, path, name)
         try:
             _refuse_foreign(arguments, key_flags)
             return main(arguments)
@@ -110,14 +111,12 @@ def _of_project() -> list[flags.Flag]:
 
 def _arguments(name: str, value: Any) -> list[str]:
     """Returns the arguments of a command line that give a flag this value."""
-    flag = flags.FLAGS[name]
+    flag, listed = flags.FLAGS[name], isinstance(value, list | tuple)
     if value is None and flag.default is not None:
         raise UserError(f"{name}=None: must have a value, such as {flag.default!r}")
-    if value is None:
-        return []
-    if isinstance(flag, flags.MultiFlag) and not isinstance(value, str):
-        return [f"--{name}={part}" for part in value]
-    return [f"--{name}={','.join(map(str, value)) if isinstance(value, list | tuple) else value}"]
+    if value is None or (listed and isinstance(flag, flags.MultiFlag)):
+        return [f"--{name}={part}" for part in value or ()]
+    return [f"--{name}={','.join(map(str, value)) if listed else value}"]
 
 
 def read_flags_of_run(model_dir: str) -> None:
@@ -135,7 +134,7 @@ def read_flags_of_run(model_dir: str) -> None:
     taken = []
     for name, lines in _by_name(_read(path)).items():
         if name not in flags.FLAGS:
-            _warn_of_gone(path, name)
+            logging.warning(_GONE, path, name)
         elif not flags.FLAGS[name].present:
             taken += lines
     _parse(taken, f"{path}: ", "; give another value on the command line")
@@ -149,10 +148,8 @@ def write_flags(model_dir: str, key_flags: Sequence[flags.FlagHolder]) -> None:
 def flag_values(key_flags: Sequence[flags.FlagHolder]) -> dict[str, bool | int | float | str]:
     """Returns the values of flags by name, for a table: lists as texts, and what is not given as an empty one."""
     values = {holder.name: holder.value for holder in key_flags}
-    return {
-        name: value if isinstance(value, bool | int | float | str) else ",".join(value or [])
-        for name, value in values.items()
-    }
+    plain = bool | int | float | str
+    return {k: v if isinstance(v, plain) else ",".join(v or []) for k, v in values.items()}
 
 
 def changed_flags(model_dir: str, key_flags: Sequence[flags.FlagHolder]) -> dict[str, list[str]]:
@@ -176,7 +173,7 @@ def flag_lines(key_flags: Iterable[flags.FlagHolder]) -> dict[str, str]:
 
 
 def _flag_file(key_flags: Sequence[flags.FlagHolder]) -> str:
-    lines = [flags.FLAGS[holder.name].serialize() for holder in key_flags]
+    lines = (flags.FLAGS[holder.name].serialize() for holder in key_flags)
     return "".join(f"{line}\n" for line in lines if line)
 
 
@@ -223,10 +220,6 @@ def _without_gone_flags(argv: Sequence[str]) -> tuple[list[str], list[tuple[Path
         else:
             kept.append(argument)
     return kept, gone
-
-
-def _warn_of_gone(path: Path, name: str) -> None:
-    logging.warning("%s: flag --%s no longer exists and is left out", path, name)
 
 
 def _refuse_foreign(arguments: Sequence[str], key_flags: Sequence[flags.FlagHolder]) -> None:

@@ -27,7 +27,7 @@ from tensorboard.util.tensor_util import make_tensor_proto
 
 from .data.tfrecord import frame
 from .errors import UserError
-from .report import events
+from .run import events
 
 KINDS = ("scalar", "histogram", "images", "text")
 Shown = dict[str, tuple[str, Any]]

@@ -56,8 +56,9 @@ def strategy(options: PlacementOptions, cluster: Cluster | None = None) -> tf.di
 
 @functools.cache
 def _mirrored(*names: str) -> tf.distribute.Strategy:
-    """Returns the strategy for these devices, one in a process: another would number its reductions from the start,
-    and TensorFlow would take them for those of the first.
+    """Returns the strategy for these devices, one in a process.
+
+    Another would number its reductions from the start, and TensorFlow would take them for those of the first.
     """
     return tf.distribute.MirroredStrategy(names)
 

@@ -78,7 +78,9 @@ def read(prefix: Path) -> dict[str, Any]:
         ValueError: it does not exist.
     """
     with tempfile.TemporaryDirectory() as folder:
-        if glob.has_magic(str(prefix)):  # TensorFlow takes the path for a pattern, and `lr[0.1]` for a choice of letters
+        if glob.has_magic(
+            str(prefix)
+        ):  # TensorFlow takes the path for a pattern, and `lr[0.1]` for a choice of letters
             link = Path(folder, "checkpoint")
             link.symlink_to(prefix.parent.absolute())
             prefix = link / prefix.name

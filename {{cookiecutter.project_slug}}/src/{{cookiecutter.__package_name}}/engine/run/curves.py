@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from ...vocab import per_variable, vocab
 from .. import summaries
-from ..report import events
+from . import events
 from .protocols import Model
 from .state import State
 from .variables import network_variables

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from ...vocab import vocab
+from ..errors import UserError
 from ..metrics import Metric
 from .protocols import Model
 
@@ -27,6 +28,7 @@ def make_evaluate(
 
     Raises:
         ValueError: two metrics report a value of the same name; ``evaluate`` raises it.
+        UserError: no metric reports ``loss``, or none ``error``; likewise.
     """
     outputs, metrics = _outputs_and_metrics(model)
     spec: Any = None
@@ -61,6 +63,11 @@ def make_evaluate(
             if twice := sorted(found.keys() & results.keys()):
                 raise ValueError(f"two of the model's metrics report {', '.join(twice)}")
             results |= found
+        for name in (vocab.loss, vocab.error):
+            if name not in results:
+                raise UserError(
+                    f"the model's metrics report no {name!r}, by which training is judged"
+                )
         return results
 
     return evaluate

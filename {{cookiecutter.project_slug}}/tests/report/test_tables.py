@@ -1,4 +1,4 @@
-from {{ cookiecutter.__package_name }}.engine.report import tables
+from {{ cookiecutter.__package_name }}.report import tables
 
 METRICS = {
     "split": "test",

@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from {{ cookiecutter.__package_name }}.engine.report import page
 from {{ cookiecutter.__package_name }}.engine.summaries import Writer
+from {{ cookiecutter.__package_name }}.report import page
 
 
 class Page(HTMLParser):

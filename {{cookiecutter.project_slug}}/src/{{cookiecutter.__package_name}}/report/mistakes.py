@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from ...vocab import vocab
-from ..examples import Batch, Examples
+from ..engine.examples import Batch, Examples
+from ..vocab import vocab
 
 
 @dataclasses.dataclass(frozen=True)

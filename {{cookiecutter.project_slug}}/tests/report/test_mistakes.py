@@ -2,7 +2,7 @@ import numpy as np
 import tensorflow as tf
 
 from {{ cookiecutter.__package_name }}.engine.examples import Examples
-from {{ cookiecutter.__package_name }}.engine.report import mistakes
+from {{ cookiecutter.__package_name }}.report import mistakes
 
 
 class Classifier:

@@ -5,7 +5,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from ...vocab import vocab
+from ..vocab import vocab
 
 _FORMAT = ".4f"
 

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 from PIL import Image
 
-from {{ cookiecutter.__package_name }}.engine.report import plots
+from {{ cookiecutter.__package_name }}.report import plots
 
 
 def texts(figure):

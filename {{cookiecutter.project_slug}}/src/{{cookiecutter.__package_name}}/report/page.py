@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ...vocab import vocab
-from ..command import FLAGS_FILE
-from ..dataset import SPLITS
-from ..run.manifest import FILE as MANIFEST
-from ..system.files import write_text
-from . import events, plots, tables
+from ..engine.command import FLAGS_FILE
+from ..engine.dataset import SPLITS
+from ..engine.run import events
+from ..engine.run.manifest import FILE as MANIFEST
+from ..engine.system.files import write_text
+from ..vocab import vocab
+from . import plots, tables
 
 FILE = "report.html"
 _CHARTS = (
