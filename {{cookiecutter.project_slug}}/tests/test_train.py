@@ -131,6 +131,22 @@ def test_a_signal_saves_and_exits_with_42_and_the_same_command_goes_on(
     assert result(done)["global_step"] == stopped_at + 20
 
 
+def long_run(data_dir, run):
+    return (
+        *(f"--data_dir={data_dir}", f"--model_dir={run}", "--train_steps=3000"),
+        *("--steps_per_loop=5", "--checkpoint_every=50", "--evaluate_every=500"),
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(data_dir, run_command, tmp_path_factory):
+    """Folder of a run of 3000 steps that was never stopped."""
+    run = tmp_path_factory.mktemp("runs") / "whole"
+    done = run_command("train", *long_run(data_dir, run))
+    assert done.status == 0, done.err
+    return run
+
+
 @pytest.mark.parametrize(
     ("name", "times"),
     [
@@ -139,36 +155,24 @@ def test_a_signal_saves_and_exits_with_42_and_the_same_command_goes_on(
     ],
 )
 def test_a_run_that_is_stopped_anywhere_ends_with_the_bits_of_one_that_was_not(
-    data_dir, tmp_path, run_command, checkpoint, name, times
+    data_dir, tmp_path, run_command, checkpoint, whole, name, times
 ):
-    between = 600 // times
-
-    def arguments(run):
-        return (
-            *(f"--data_dir={data_dir}", f"--model_dir={tmp_path / run}", "--train_steps=3000"),
-            *("--steps_per_loop=5", "--checkpoint_every=50", "--evaluate_every=500"),
-        )
-
-    whole = run_command("train", *arguments("whole"))
-    assert whole.status == 0, whole.err
+    run, between = tmp_path / "stopped", 600 // times
     statuses = []
     for _ in range(times):
-        process = start(*arguments("stopped"))
-        begun = newest(tmp_path / "stopped") or 0
+        process = start(*long_run(data_dir, run))
+        begun = newest(run) or 0
         try:
-            wait_for(
-                lambda begun=begun: (newest(tmp_path / "stopped") or 0) > begun + between, process
-            )
+            wait_for(lambda begun=begun: (newest(run) or 0) > begun + between, process)
             process.send_signal(signal.Signals[name])
             process.communicate(timeout=60)
         finally:
             process.kill()
         statuses.append(process.returncode)
     assert statuses == [-signal.SIGKILL if name == "SIGKILL" else 42] * times
-    last = run_command("train", *arguments("stopped"))
+    last = run_command("train", *long_run(data_dir, run))
     assert last.status == 0, last.err
-    stopped, undisturbed = (checkpoint(tmp_path / run, 3000) for run in ("stopped", "whole"))
-    assert_same_bits(stopped, undisturbed)
+    assert_same_bits(checkpoint(run, 3000), checkpoint(whole, 3000))
 
 
 def test_no_data_yet_says_which_command_to_run(command_line, tmp_path):

@@ -11,7 +11,7 @@ from comparing import assert_same_bits
 
 pytestmark = pytest.mark.slow
 
-STEPS = 400
+STEPS = 200
 FLAGS = (
     *(f"--train_steps={STEPS}", "--checkpoint_every=20", "--evaluate_every=100"),
     *("--keep_checkpoints=100", "--steps_per_loop=10", "--cluster_timeout=20"),

@@ -26,7 +26,7 @@ FIRST, STEPS = 60, 100
 CONSTANT = ("--learning_rate_schedule=constant", "--batch_size=32", "--checkpoint_every=60")
 
 
-@pytest.fixture(scope="module", params=["cpu", "cpu:2"])
+@pytest.fixture(scope="module", params=["cpu", pytest.param("cpu:2", marks=pytest.mark.release)])
 def runs(request, data_dir, run_command, tmp_path_factory):
     """Folders of a run stopped after 60 steps, and of the same gone on to 160, on one device and on two."""
     folder = tmp_path_factory.mktemp("runs")
