@@ -62,13 +62,14 @@ def highest_loss(
         y = batch[vocab.y]
         return losses, tf.argmax(predicted, axis=1, output_type=y.dtype) != y
 
-    compiled: Any = None
+    def batch_from(start: int) -> Batch:
+        # The last batch is filled up with its last example, so that there is one shape and one trace.
+        return split.fetch(np.minimum(np.arange(start, start + batch_size), split.examples - 1))
+
+    compiled = tf.function(judge).get_concrete_function(batch_from(0))
     losses, chosen = [], []
     for start in range(0, split.examples, batch_size):
-        # The last batch is filled up with its last example, so that there is one shape and one trace.
-        batch = split.fetch(np.minimum(np.arange(start, start + batch_size), split.examples - 1))
-        compiled = compiled or tf.function(judge).get_concrete_function(batch)
-        loss, is_chosen = compiled(batch)
+        loss, is_chosen = compiled(batch_from(start))
         losses.append(loss.numpy())
         chosen.append(is_chosen.numpy())
     loss = np.concatenate(losses)[: split.examples]
