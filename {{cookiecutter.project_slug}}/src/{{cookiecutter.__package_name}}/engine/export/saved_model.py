@@ -9,7 +9,6 @@ alone: as attributes they would be saved a second time, and the two copies would
 import inspect
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +23,7 @@ from ...vocab import vocab
 from ..errors import UserError
 from ..run.protocols import Model
 from ..run.variables import global_step_of, variables_of
-from ..system.files import to_json, write_text
+from ..system.files import staged, to_json, write_text
 from . import restored
 
 FOLDER = "export"
@@ -118,20 +117,19 @@ def write(
     Raises:
         UserError: it could not be written, or it predicts something else than the model.
     """
-    writing = folder / _WRITING
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(folder / ".lock", blocking=False):
-            shutil.rmtree(writing, ignore_errors=True)  # of a process that was killed
-            exported = Exported(model, batch)
-            served = {_SERVING: exported.inference.get_concrete_function()}
-            with restored.quiet():
-                tf.saved_model.save(exported, str(writing), signatures=served)
-            description = _describe(served[_SERVING], model, batch, classes) | dict(about)
-            write_text(writing / SIGNATURE, to_json(description, indent=2, ensure_ascii=False))
-            _check(writing, sample, exported.inference(sample))
             target = folder / str(max(numbers(folder), default=0) + 1)
-            writing.rename(target)
+            with staged(target, folder=folder / _WRITING) as staging:
+                writing = staging / target.name
+                exported = Exported(model, batch)
+                served = {_SERVING: exported.inference.get_concrete_function()}
+                with restored.quiet():
+                    tf.saved_model.save(exported, str(writing), signatures=served)
+                described = _describe(served[_SERVING], model, batch, classes) | dict(about)
+                write_text(writing / SIGNATURE, to_json(described, indent=2, ensure_ascii=False))
+                _check(writing, sample, exported.inference(sample))
             return target
     except filelock.Timeout:
         raise UserError(f"{folder}: another export is being written; wait until it ends") from None
@@ -141,8 +139,6 @@ def write(
             f"{folder}: the export could not be written ({reason}); make room or give access and run "
             "the command again"
         ) from None
-    finally:
-        shutil.rmtree(writing, ignore_errors=True)
 
 
 def load(export: str) -> tuple[Callable[..., dict[str, tf.Tensor]], dict[str, Any]]:

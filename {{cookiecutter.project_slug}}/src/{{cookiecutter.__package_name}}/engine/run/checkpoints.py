@@ -9,9 +9,7 @@ Keys are those of ``variables.variables_of``: ``inference/conv_1/kernel``, ``opt
 """
 
 import glob
-import os
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -24,6 +22,7 @@ from absl import logging
 
 from ...vocab import vocab
 from ..errors import UserError
+from ..system.files import staged
 from .state import State
 from .variables import average_key
 
@@ -52,22 +51,16 @@ def snapshot(variables: Mapping[str, tf.Variable]) -> dict[str, tf.Tensor]:
 
 
 def write(path: Path, tensors: Mapping[str, tf.Tensor]) -> None:
-    """Writes a checkpoint in a folder of its own and renames it to ``path``, the index last."""
-    writing = path.parent / _WRITING
-    shutil.rmtree(writing, ignore_errors=True)  # of a process that was killed
-    writing.mkdir(parents=True, exist_ok=True)
-    with tf.device("CPU:0"):
+    """Writes a checkpoint beside ``path`` and renames its files, the index last."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files = [path.with_name(f"{path.name}.{part}") for part in _PARTS]
+    with staged(*files, folder=path.parent / _WRITING) as staging, tf.device("CPU:0"):
         tf.raw_ops.SaveV2(
-            prefix=str(writing / path.name),
+            prefix=str(staging / path.name),
             tensor_names=list(tensors),
             shape_and_slices=[""] * len(tensors),
             tensors=list(tensors.values()),
         )
-    for part in _PARTS:
-        written = writing / f"{path.name}.{part}"
-        _flush(written)
-        written.replace(path.parent / written.name)
-    _flush(path.parent)
 
 
 def read(prefix: Path) -> dict[str, Any]:
@@ -128,7 +121,7 @@ class Saver:
         ignored: Sequence[str] = (vocab.state,),
         averages: bool = False,
     ) -> None:
-        """Makes a saver.
+        """Saves nothing yet.
 
         Args:
             folder: where the checkpoints are.
@@ -272,14 +265,6 @@ class Saver:
             kept = keep
         for other in set(steps) - set(kept):
             delete(self.folder, other)
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _nonfinite(tensors: Mapping[str, tf.Tensor]) -> str | None:
