@@ -91,7 +91,8 @@ def test_an_opened_run_has_its_curves(unparsed, trained):
     assert [step for step, _ in history["train"]["loss"]] == [10, 20, 30, 40, 50, 60]
     said = json.loads((trained / "stdout").read_text().splitlines()[-1])
     step, error = history["validation"]["error"][-1]
-    assert (step, error) == (60, np.float32(said["validation_error"]))
+    assert step == 60
+    assert error == np.float32(said["validation_error"])
 
 
 def test_the_best_checkpoint_is_opened_on_request(unparsed, trained):

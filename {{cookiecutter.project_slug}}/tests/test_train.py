@@ -37,11 +37,30 @@ def largest_difference(first, second):
 
 def test_the_last_line_printed_is_the_result(trained):
     last = json.loads((trained / "stdout").read_text().splitlines()[-1])
-    assert set(last) == {"global_step", "loss", "error", "examples_per_second"}
+    assert list(last) == [
+        *("global_step", "train_loss", "validation_loss", "validation_error", "best_error"),
+        *("best_step", "examples_per_second", "loss", "error"),
+    ]
+    assert (last["loss"], last["error"]) == (last["train_loss"], last["validation_error"])
     assert last["global_step"] == 60
-    assert last["loss"] > 0
-    assert last["error"] >= 0
+    assert min(last["train_loss"], last["validation_loss"]) > 0
     assert last["examples_per_second"] > 10
+
+
+def test_losses_and_errors_of_the_result_are_those_of_the_curves(trained, event_values):
+    last = json.loads((trained / "stdout").read_text().splitlines()[-1])
+    curves = {
+        tag: {
+            step: float(value)
+            for name, step, value in event_values(trained / "validation")
+            if name == tag
+        }
+        for tag in ("loss", "error")
+    }
+    assert np.float32(last["validation_loss"]) == curves["loss"][60]
+    assert np.float32(last["validation_error"]) == curves["error"][60]
+    assert np.float32(last["best_error"]) == min(curves["error"].values())
+    assert curves["error"][last["best_step"]] == min(curves["error"].values())
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(trained):
@@ -63,8 +82,8 @@ def test_a_finished_run_is_left_alone_and_says_so(
     before = modified(trained)
     done = command_line("train", f"--data_dir={data_dir}", f"--model_dir={trained}", *short_run)
     assert done.status == 0
-    assert result(done)["global_step"] == 60
-    assert result(done)["error"] == json.loads((trained / "stdout").read_text())["error"]
+    first = json.loads((trained / "stdout").read_text().splitlines()[-1])
+    assert result(done) == {**first, "examples_per_second": 0}
     assert "is finished at step 60: a larger --train_steps or --epochs goes on" in caplog.text
     assert modified(trained) == before
 
@@ -86,8 +105,8 @@ def test_two_devices_train_like_one(
     assert done.status == 0, done.err
     assert largest_difference(checkpoint(run, 60), checkpoint(trained, 60)) <= 1e-5
     # No example is judged otherwise where the error counts them; an RMSE is rounded otherwise.
-    of_one = json.loads((trained / "stdout").read_text())["error"]
-    assert result(done)["error"] == pytest.approx(of_one, abs=1e-5)
+    of_one = json.loads((trained / "stdout").read_text())["validation_error"]
+    assert result(done)["validation_error"] == pytest.approx(of_one, abs=1e-5)
 
 
 def start(*arguments):
@@ -273,7 +292,7 @@ def test_bfloat16_learns_and_keeps_its_weights_in_float32(
         "--train_steps=200",
     )
     assert done.status == 0, done.err
-    assert result(done)["error"] < 0.2
+    assert result(done)["validation_error"] < 0.2
     saved = checkpoint(tmp_path / "run", 200)
     kernels = [value.dtype for key, value in saved.items() if key.endswith("/kernel")]
     assert kernels
@@ -288,4 +307,4 @@ def test_the_model_can_overfit_one_batch(command_line, data_dir, tmp_path):
         f"--model_dir={tmp_path}/run",
     )
     assert done.status == 0, done.err
-    assert result(done)["loss"] < 0.01
+    assert result(done)["train_loss"] < 0.01
