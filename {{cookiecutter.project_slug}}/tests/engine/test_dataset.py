@@ -47,6 +47,12 @@ def test_what_is_loaded_is_what_was_written(data_dir):
     assert set(loaded.files) == {path.name for path in data_dir.iterdir()}
 
 
+def test_x_is_a_value_or_made_of_columns_and_not_both(data_dir):
+    features = {**FEATURES, dataset.column_feature("age"): dataset.Feature("float32", ())}
+    with pytest.raises(ValueError, match="'x' and 'x/...': x is one or the other"):
+        dataset.write(data_dir, **{**DESCRIPTION, "features": features}, splits={})
+
+
 def test_the_fingerprint_is_the_digest_of_the_description(data_dir):
     contents = (data_dir / dataset.FILE).read_bytes()
     assert dataset.load(data_dir).fingerprint == hashlib.sha256(contents).hexdigest()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from {{ cookiecutter.__package_name }}.engine import dataset
-from {{ cookiecutter.__package_name }}.engine.data import records, replacing
+from {{ cookiecutter.__package_name }}.engine.data import preparing, records, replacing
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 
 FEATURES = {"y": dataset.Feature("int64", ())}
@@ -132,6 +132,95 @@ def test_where_a_link_points_is_replaced_and_not_the_link(tmp_path):
     assert value_in(tmp_path / "disk" / "data") == 2
 
 
+def prepare_arrays(data_dir, value, overwrite=False):
+    """Prepares a data set in a format of a project's own: one array for each split."""
+
+    def fill(folder):
+        splits = {}
+        for examples, split in enumerate(dataset.SPLITS, start=3):
+            path = folder / f"{split}.npy"
+            array = np.lib.format.open_memmap(path, mode="w+", dtype=np.int64, shape=(examples,))
+            array[:] = value
+            array.flush()
+            splits[split] = dataset.Split((dataset.Shard.of(path, examples),))
+        return splits
+
+    return preparing.write(
+        data_dir,
+        fill,
+        source="arrays",
+        seed=0,
+        features={"x": dataset.Feature("int64", ())},
+        classes=[],
+        statistics=lambda: {"mean": value},
+        overwrite=overwrite,
+    )
+
+
+def test_a_data_set_in_another_format_is_written_kept_repaired_and_replaced(tmp_path, capsys):
+    data_dir = tmp_path / "data"
+    loaded = prepare_arrays(data_dir, 1)
+    assert {name: split.examples for name, split in loaded.splits.items()} == {
+        **{"train": 3, "validation": 4, "test": 5}
+    }
+    assert set(os.listdir(data_dir)) == set(loaded.files) == {
+        *("dataset.json", "train.npy", "validation.npy", "test.npy")
+    }
+    before = {path.name: path.stat() for path in data_dir.iterdir()}
+    assert prepare_arrays(data_dir, 1) == loaded
+    assert "holds this data set already" in capsys.readouterr().out
+    assert {path.name: path.stat() for path in data_dir.iterdir()} == before
+    with pytest.raises(UserError, match=r"holds another data set; .* --overwrite"):
+        prepare_arrays(data_dir, 2)
+
+    (data_dir / "train.npy").write_bytes(b"?")
+    with pytest.raises(UserError, match=r"train.npy: holds 1 bytes, dataset.json says"):
+        dataset.load(data_dir)
+    assert prepare_arrays(data_dir, 1) == loaded
+
+    prepare_arrays(data_dir, 2, overwrite=True)
+    np.testing.assert_array_equal(np.load(data_dir / "train.npy", mmap_mode="r"), [2, 2, 2])
+    assert os.listdir(tmp_path) == ["data"]
+
+    (data_dir / "more.npy").write_bytes(b"not of this data set")
+    with pytest.raises(UserError, match=r"holds what prepare did not write, such as 'more.npy'"):
+        prepare_arrays(data_dir, 3, overwrite=True)
+
+
+def test_a_data_set_that_a_killed_process_of_the_last_release_moved_away_is_put_back(tmp_path):
+    replace(tmp_path / "data", 1)
+    (tmp_path / ".data.prepare").mkdir()
+    (tmp_path / "data").rename(tmp_path / ".data.prepare" / "old")
+    assert not replace(tmp_path / "data", 1)
+    assert value_in(tmp_path / "data") == 1
+    assert os.listdir(tmp_path) == ["data"]
+
+
+@pytest.mark.parametrize("names", ["indices", "numbers"])
+def test_examples_are_stored_in_the_order_of_their_indices(tmp_path, names):
+    chosen = {"train": [4, 0, 2], "validation": [1], "test": [3]}
+    seen = []
+    prepared = preparing.prepare(
+        tmp_path / "data",
+        source="numbers",
+        seed=0,
+        features={"mask": dataset.Feature("uint8", (2, 2)), **FEATURES},
+        classes=[],
+        read=lambda i: {"mask": np.full((2, 2), i, np.uint8), "y": np.int64(i)},
+        statistics=lambda: {"seen": seen},
+        see=lambda example: seen.append(int(example["y"])),
+        shards=2,
+        overwrite=False,
+        **{names: {name: np.array(indices) for name, indices in chosen.items()}},
+    )
+    assert prepared.statistics == {"seen": chosen["train"]}
+    for name, split in prepared.splits.items():
+        payloads = records.Reader(prepared.folder, name, split).read(np.arange(split.examples))
+        batch = records.parse(payloads, prepared.features)
+        assert batch["y"].numpy().tolist() == chosen[name]
+        assert batch["mask"].numpy()[:, 1, 1].tolist() == chosen[name]
+
+
 @pytest.mark.parametrize("failure", [RuntimeError, OSError(28, "No space left on device")])
 def test_the_old_data_set_survives_a_failure(tmp_path, failure):
     replace(tmp_path / "data", 1)
@@ -168,8 +257,7 @@ def test_what_a_killed_process_leaves_is_put_right(tmp_path, moment):
             die()
 
         replacing._same = lambda *_: False
-        replacing._swap = die if {moment!r} == "after writing" else replacing._swap
-        pathlib.Path.rename = rename_and_die
+        pathlib.Path.rename = die if {moment!r} == "after writing" else rename_and_die
         data_dir = {os.fspath(tmp_path / "data")!r}
         replacing.replace(data_dir, write, source="numbers", seed=0, overwrite=True)
     """

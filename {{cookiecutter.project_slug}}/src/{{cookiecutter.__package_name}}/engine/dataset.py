@@ -1,7 +1,7 @@
-"""A prepared data set: the shards in ``data_dir`` and the ``dataset.json`` that describes them.
+"""A prepared data set: the files in ``data_dir`` and the ``dataset.json`` that describes them.
 
-``dataset.json`` names its features, classes, statistics and shards. It holds no time stamp and no path, so the same
-source and seed give the same bytes on every machine; and as it holds the digest of every shard, its own digest (the
+``dataset.json`` names its features, classes, statistics and files. It holds no time stamp and no path, so the same
+source and seed give the same bytes on every machine; and as it holds the digest of every file, its own digest (the
 ``fingerprint``) stands for all of the data.
 """
 
@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -38,12 +38,19 @@ class Feature:
 
 @dataclass(frozen=True)
 class Shard:
-    """One TFRecord file: its name, what it holds, and its size and digest."""
+    """One file of a split, TFRecord unless the project reads another format: its name, contents, size and digest."""
 
     file: str
     examples: int
     bytes: int
     sha256: str
+
+    @classmethod
+    def of(cls, path: Path, examples: int) -> Self:
+        """Describes a file that was written."""
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return cls(path.name, examples, path.stat().st_size, digest)
 
 
 @dataclass(frozen=True)
@@ -95,8 +102,12 @@ class Dataset:
     @property
     def files(self) -> list[str]:
         """Names of all files of the data set."""
-        shards = [shard.file for split in self.splits.values() for shard in split.shards]
-        return [FILE, *map(index_file, self.splits), *shards]
+        files = [FILE]
+        for name, split in self.splits.items():
+            shards = [shard.file for shard in split.shards]
+            has_index = any(file.endswith(".tfrecord") for file in shards)
+            files += [*shards, *([index_file(name)] if has_index else [])]
+        return files
 
 
 def column_feature(column: str) -> str:
@@ -128,7 +139,13 @@ def write(
     statistics: Mapping[str, Any],
     splits: Mapping[str, Split],
 ) -> None:
-    """Writes ``dataset.json`` into ``folder``, beside the shards that it describes."""
+    """Writes ``dataset.json`` into ``folder``, beside the shards that it describes.
+
+    Raises:
+        ValueError: a feature is called ``x`` and others are columns of ``x``.
+    """
+    if vocab.x in features and len(by_column(features)) < len(features):
+        raise ValueError(f"features {vocab.x!r} and {column_feature('...')!r}: x is one or the other")
     description = {
         "format": FORMAT,
         "source": source,
@@ -156,14 +173,12 @@ def load(data_dir: str | Path) -> Dataset:
             is missing or of another size; ``dataset.json`` is not what ``write`` wrote.
     """
     dataset = read_description(data_dir)
+    path = dataset.folder / FILE
     for name, split in dataset.splits.items():
         if not split.examples:
-            raise UserError(
-                f"{dataset.folder / FILE}: the split {name!r} is empty; {advice(dataset.folder)}"
-            )
+            raise UserError(f"{path}: the split {name!r} is empty; {advice(dataset.folder)}")
         for shard in split.shards:
             _check_size(dataset.folder, shard)
-    path = dataset.folder / FILE
     description = json.loads(path.read_bytes())
     # Else an edited feature, class or statistic would fail deep inside the model, or not at all.
     if description.get("digest") != _digest(description):
@@ -201,7 +216,7 @@ def read_description(data_dir: str | Path) -> Dataset:
 
 
 def advice(folder: str | Path) -> str:
-    """Returns what to do about data that is missing or damaged: the command that prepares it."""
+    """Returns what to do about data that is missing or damaged."""
     package = (__package__ or "").rpartition(".")[0]
     return (
         f"prepare it with: python -m {package}.prepare --source=... --data_dir={folder} "
@@ -213,31 +228,19 @@ def _parse(folder: Path, description: Mapping[str, Any], fingerprint: str) -> Da
     splits = {}
     for name in SPLITS:
         entry = description["splits"][name]
-        split = Split(
-            tuple(
-                Shard(
-                    file=str(shard["file"]),
-                    examples=int(shard[vocab.examples]),
-                    bytes=int(shard["bytes"]),
-                    sha256=str(shard["sha256"]),
-                )
-                for shard in entry["shards"]
-            )
-        )
-        if split.examples != entry[vocab.examples]:
-            raise ValueError(
-                f"{name}: {entry[vocab.examples]} examples, but its shards hold {split.examples}"
-            )
-        splits[name] = split
+        splits[name] = Split(tuple(Shard(**shard) for shard in entry["shards"]))
+        found, said = splits[name].examples, entry[vocab.examples]
+        if found != said:
+            raise ValueError(f"{name}: {said} examples, but its shards hold {found}")
     return Dataset(
         folder=folder,
         source=str(description["source"]),
         seed=int(description["seed"]),
         features={
-            name: Feature(str(feature["dtype"]), tuple(int(size) for size in feature["shape"]))
+            name: Feature(feature["dtype"], tuple(feature["shape"]))
             for name, feature in description["features"].items()
         },
-        classes=[str(name) for name in description["classes"]],
+        classes=list(description["classes"]),
         statistics=dict(description["statistics"]),
         splits=splits,
         fingerprint=fingerprint,

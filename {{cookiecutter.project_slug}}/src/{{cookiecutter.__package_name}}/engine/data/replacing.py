@@ -15,6 +15,11 @@ import filelock
 
 from .. import dataset
 from ..errors import UserError
+from ..system.files import staged
+
+
+class _Unchanged(Exception):
+    """The data set that is there is the new one."""
 
 
 def replace(
@@ -28,8 +33,8 @@ def replace(
     """Makes ``data_dir`` the data set that ``write`` writes.
 
     Args:
-        data_dir: where the data set is to be.
-        write: called once with an empty folder, which it fills with shards, indices and ``dataset.json``.
+        data_dir: where the data set is to be; where it is a link, what that points to is replaced.
+        write: called once with an empty folder, which it fills with the examples and ``dataset.json``.
         source: what the data set is prepared from, as ``write`` will put it into ``dataset.json``.
         seed: likewise.
         overwrite: whether another data set that is there already may be replaced.
@@ -41,56 +46,54 @@ def replace(
         UserError: ``data_dir`` holds another data set, or anything else; another ``prepare`` is writing it; it cannot
             be written.
     """
-    # Where a link points is replaced, not the link.
     target = Path(os.path.realpath(data_dir))
+    another = UserError(
+        f"--data_dir={target}: holds another data set; name another folder, or pass --overwrite to "
+        "replace it"
+    )
     try:
-        # Refused before anything is written beside it; looked at again once nobody else can change it.
-        _existing(target, overwrite)
-        with _work_folder(target) as work:
-            old = _existing(target, overwrite)
+        _existing(target, overwrite)  # refused before anything is written beside it
+        with _locked(target) as work, staged(target, folder=work / "staging") as staging:
+            old = _existing(target, overwrite)  # again, now that nobody else can change it
             if old and not overwrite and (old.source, old.seed) != (source, seed):
-                raise _holds_another(target)
-            new = work / "new"
+                raise another
+            new = staging / target.name
             new.mkdir()
             write(new)
             if old and _same([dataset.FILE], new, target):
-                # Otherwise its shards are damaged, and replaced by good ones.
                 if _same(old.files, new, target):
-                    return False
+                    raise _Unchanged
+                # Otherwise its files are damaged, and replaced by good ones.
             elif old and not overwrite:
-                raise _holds_another(target)
-            _swap(new, target, work / "old")
-            return True
+                raise another
+    except _Unchanged:
+        return False
     except OSError as error:
         raise UserError(
             f"--data_dir={data_dir}: {error.filename or target} cannot be written "
-            f"({error.strerror or error}); "
-            "make room or choose a folder in one that you may write to"
+            f"({error.strerror or error}); make room or choose a folder in one that you may write to"
         ) from None
+    return True
 
 
 @contextlib.contextmanager
-def _work_folder(target: Path) -> Iterator[Path]:
-    """Yields a folder beside ``target`` that no other process uses, and removes it in the end."""
+def _locked(target: Path) -> Iterator[Path]:
+    """Yields a folder beside ``target`` that no other process uses, and removes it at the end."""
     work = target.with_name(f".{target.name}.prepare")
     work.mkdir(parents=True, exist_ok=True)
-    lock = filelock.FileLock(work / "lock", timeout=0)
     try:
-        lock.acquire()
+        with filelock.FileLock(work / "lock", blocking=False):
+            old = work / "old"  # where the last release, if killed, left what it was replacing
+            if old.exists() and not target.exists():
+                old.rename(target)
+            try:
+                yield work
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
     except filelock.Timeout:
         raise UserError(
             f"--data_dir={target}: another prepare is writing it; wait until it has ended"
         ) from None
-    try:
-        # Left by a prepare that was killed: a part of a new data set, or, between two renames, the old one.
-        shutil.rmtree(work / "new", ignore_errors=True)
-        if (work / "old").exists() and not target.exists():
-            (work / "old").rename(target)
-        shutil.rmtree(work / "old", ignore_errors=True)
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-        lock.release()
 
 
 def _existing(target: Path, overwrite: bool) -> dataset.Dataset | None:
@@ -102,7 +105,13 @@ def _existing(target: Path, overwrite: bool) -> dataset.Dataset | None:
     names = {path.name for path in target.iterdir()}
     if not names:
         return None
+    found, damage = None, None
+    try:
+        found = dataset.read_description(target)
+    except UserError as error:
+        damage = error
     ours = {dataset.FILE, *map(dataset.index_file, dataset.SPLITS)}
+    ours |= {Path(file).parts[0] for file in found.files} if found else set()
     foreign = sorted(
         name
         for name in names - ours
@@ -113,34 +122,12 @@ def _existing(target: Path, overwrite: bool) -> dataset.Dataset | None:
             f"--data_dir={target}: holds what prepare did not write, such as "
             f"{(foreign or sorted(names))[0]!r}; name a new folder"
         )
-    try:
-        return dataset.read_description(target)
-    except UserError as error:
-        if overwrite:
-            return None
-        raise UserError(f"{error}, and --overwrite to replace what is there") from None
-
-
-def _holds_another(target: Path) -> UserError:
-    return UserError(
-        f"--data_dir={target}: holds another data set; name another folder, or pass --overwrite to "
-        "replace it"
-    )
+    if damage and not overwrite:
+        raise UserError(f"{damage}, and --overwrite to replace what is there")
+    return found
 
 
 def _same(names: Sequence[str], one: Path, other: Path) -> bool:
     """Says whether the files of these names are in both folders with the same bytes."""
     same, _, _ = filecmp.cmpfiles(one, other, names, shallow=False)
     return len(same) == len(names)
-
-
-def _swap(new: Path, target: Path, old: Path) -> None:
-    """Puts ``new`` in the place of ``target``, whose data set goes to ``old``."""
-    if target.exists():
-        target.rename(old)
-    try:
-        new.rename(target)
-    except OSError:
-        if old.exists():
-            old.rename(target)
-        raise
