@@ -1,7 +1,7 @@
 """Every hyper-parameter and setting: a flag with bounds, a default and a sentence that says when to turn it.
 
-Flags are defined here and in ``task_flags.py``, and only entry points read them; everything else takes the small
-option objects that are made here. No TensorFlow is imported, so that ``--help`` answers at once.
+Flags are defined here and in ``task_flags.py``, and only ``run.py`` and entry points read them; everything else takes
+the small option objects that are made here. No TensorFlow is imported, so that ``--help`` answers at once.
 """
 
 import math
@@ -74,20 +74,20 @@ LOG_DEVICE_PLACEMENT = flags.DEFINE_bool(
 CHECK_NUMERICS = flags.DEFINE_bool(
     "check_numerics",
     _PLACEMENT.check_numerics,
-    "Name the operation that first makes a NaN or Inf; takes about half as long again.",
+    "Name the operation that first produces a NaN or Inf; a step takes about 1.5 times as long.",
 )
 PRECISION = flags.DEFINE_enum(
     "precision",
     _PLACEMENT.precision,
     options.PRECISIONS,
-    "Numbers that layers compute with; bfloat16 is faster where the hardware knows it, and weights stay float32.",
+    "Data type that layers compute in; bfloat16 is faster where the hardware supports it, and weights stay float32.",
 )
 CLUSTER = flags.DEFINE_enum(
     "cluster",
     options.CLUSTERS[0],
     options.CLUSTERS,
-    "Who trains together: `none` this process alone, `tf_config` or `slurm` the workers that its variables "
-    "name, `auto` whichever of the two is set.",
+    "Which processes train together: `none` this one alone, `tf_config` or `slurm` the workers that those "
+    "environment variables name, `auto` whichever of the two is set.",
 )
 CLUSTER_TIMEOUT = flags.DEFINE_float(
     "cluster_timeout",
@@ -114,13 +114,11 @@ VALIDATION_FRACTION = flags.DEFINE_float(
 TEST_FRACTION = flags.DEFINE_float(
     "test_fraction",
     0.15,
-    "Share of the examples that training never sees, for the final figure.",
+    "Share of the examples that training never sees, for the final metrics.",
     lower_bound=0.001,
     upper_bound=0.5,
 )
-OVERWRITE = flags.DEFINE_bool(
-    "overwrite", False, "Replace another data set that stands in --data_dir."
-)
+OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace another data set in --data_dir.")
 
 # The model and its input
 DROPOUT_RATE = flags.DEFINE_float(
@@ -182,8 +180,8 @@ flags.mark_flags_as_mutual_exclusive(["train_steps", "epochs"])
 STEPS_PER_LOOP = flags.DEFINE_integer(
     "steps_per_loop",
     _LOOP.steps_per_loop,
-    "The most steps that run in the graph between two looks of the host, which come once a second "
-    "anyway; higher costs a later reaction to signals, lower costs throughput.",
+    "The most steps that run in the graph before the host gets control again, which it does about once a "
+    "second anyway; higher delays the reaction to signals, lower costs throughput.",
     lower_bound=1,
     upper_bound=100_000,
 )
@@ -209,18 +207,18 @@ LEARNING_RATE_SCHEDULE = flags.DEFINE_enum(
     "learning_rate_schedule",
     _UPDATE.schedule,
     sorted(options.SCHEDULES),
-    "Course of the learning rate from the end of the warm-up to the end of training.",
+    "How the learning rate changes from the end of the warm-up to the end of training.",
 )
 WARMUP_STEPS = flags.DEFINE_integer(
     "warmup_steps",
     _UPDATE.warmup_steps,
-    "Steps over which the learning rate rises in a line from zero.",
+    "Steps over which the learning rate rises linearly from zero.",
     lower_bound=0,
 )
 MOMENTUM = flags.DEFINE_float(
     "momentum",
     _UPDATE.momentum,
-    "Decay of the moving mean of gradients, for --optimizer=momentum and nesterov.",
+    "Decay of the moving average of gradients, for --optimizer=momentum and nesterov.",
     lower_bound=0.0,
     upper_bound=0.9999,
 )
@@ -235,8 +233,8 @@ WEIGHT_DECAY = flags.DEFINE_float(
 EMA_MOMENTUM = flags.DEFINE_float(
     "ema_momentum",
     _UPDATE.ema_momentum,
-    "Evaluate and export moving averages of the weights that decay like this (0.999 averages the last "
-    "thousand steps); 0 keeps none.",
+    "Decay of an exponential moving average (EMA) of the weights, which is evaluated in their place (0.999 "
+    "averages about the last thousand steps); 0 keeps none.",
     lower_bound=0.0,
     upper_bound=0.999999,
 )
@@ -352,16 +350,16 @@ EARLY_STOP_PATIENCE = flags.DEFINE_integer(
 CONTINUE_ON_NEW_DATA = flags.DEFINE_bool(
     "continue_on_new_data",
     _LOOP.continue_on_new_data,
-    "Go on with the weights, optimizer and step of a run on other data, seed or batch size, which is "
-    "begun anew; without it such a run is refused, since it would be neither the old nor a new one.",
+    "Continue from the weights, optimizer and step of a run on other data, seed or batch size, read from "
+    "its beginning; without it such a run is refused, since it would be neither the old nor a new one.",
 )
 
-# Starting from another training's values
+# Starting from another run's weights
 WARM_START_FROM = flags.DEFINE_string(
     "warm_start_from",
     None,
-    "Start from the weights of this run, checkpoint (`.../ckpt-500`) or export (`.../export/1`); a run "
-    "that has a checkpoint of its own goes on from that.",
+    "Start from the weights of this run, checkpoint (`.../ckpt-500`), export (`.../export/1`) or file "
+    "(.weights.h5, .keras, .npz); a run that has a checkpoint of its own continues from that.",
 )
 WARM_START_INCLUDE = flags.DEFINE_multi_string(
     "warm_start_include",
@@ -411,7 +409,7 @@ SPLIT = flags.DEFINE_enum(
     "split",
     options.SPLITS[1],
     options.SPLITS,
-    "Split to evaluate; `test` is for the final figure, not for choosing settings.",
+    "Split to evaluate; `test` is for the final metrics, not for choosing settings.",
 )
 CHECKPOINT = flags.DEFINE_enum(
     "checkpoint",
@@ -423,12 +421,12 @@ AVERAGES = flags.DEFINE_bool(
     "averages",
     False,
     "Export the moving averages of the variables (--ema_momentum), as they are evaluated, in place of the "
-    "values that training goes on from.",
+    "values that training continues from.",
 )
 COMPARE = flags.DEFINE_multi_string(
     "compare",
     [],
-    "Show the figures of this run, evaluated before on the same split, in the same table; may be repeated.",
+    "Show the metrics of this run, evaluated before on the same split, in the same table; may be repeated.",
 )
 
 # predict

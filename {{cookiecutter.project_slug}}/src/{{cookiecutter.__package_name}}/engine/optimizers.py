@@ -5,24 +5,14 @@ run would go on with the old rate whatever ``--learning_rate`` says.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from .errors import UserError
-from .options import OptimizerOptions
+from .options import OPTIMIZERS, OptimizerOptions
 
-_MAKERS: dict[str, Callable[..., keras.optimizers.Optimizer]] = {
-    "sgd": keras.optimizers.SGD,
-    "momentum": keras.optimizers.SGD,
-    "nesterov": keras.optimizers.SGD,
-    "rmsprop": keras.optimizers.RMSprop,
-    "adam": keras.optimizers.Adam,
-    "adamw": keras.optimizers.AdamW,
-    "lion": keras.optimizers.Lion,
-}
 _REFUSED = {
     "clipnorm": "clips what one replica computed; use --clip_variable_norm, which clips the sum over replicas",
     "global_clipnorm": "clips what one replica computed; use --clip_norm, which clips the sum over replicas",
@@ -106,7 +96,8 @@ def build(options: OptimizerOptions, variables: list[keras.Variable]) -> keras.o
         arguments |= {"use_ema": True, "ema_momentum": options.ema_momentum}
     if options.name in ("momentum", "nesterov"):
         arguments |= {"momentum": options.momentum, "nesterov": options.name == "nesterov"}
-    optimizer = _MAKERS[options.name](Schedule(options), name=options.name, **arguments)
+    make = getattr(keras.optimizers, OPTIMIZERS[options.name])
+    optimizer = make(Schedule(options), name=options.name, **arguments)
     optimizer.exclude_from_weight_decay([v for v in variables if len(v.shape) < 2])
     return prepare(optimizer, variables)
 

@@ -4,9 +4,16 @@ import dataclasses
 
 DEFAULT_TRAIN_STEPS = 2_000
 DEFAULT_IN_MEMORY_MB = 1_024
-OPTIMIZERS = ("sgd", "momentum", "nesterov", "rmsprop", "adam", "adamw", "lion")
+OPTIMIZERS = {
+    **dict.fromkeys(("sgd", "momentum", "nesterov"), "SGD"),
+    **{"rmsprop": "RMSprop", "adam": "Adam", "adamw": "AdamW", "lion": "Lion"},
+}
+"""Class in ``keras.optimizers`` by name."""
+
 SCHEDULES = ("constant", "cosine", "exponential", "piecewise")
-PRECISIONS = ("float32", "bfloat16")
+PRECISIONS = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+"""Keras's dtype policy by name."""
+
 CLUSTERS = ("auto", "none", "tf_config", "slurm")
 SPLITS = ("train", "validation", "test")
 CHECKPOINTS = ("newest", "best")

@@ -7,10 +7,9 @@ import tensorflow as tf
 from absl import logging
 
 from ..errors import UserError
-from ..options import PlacementOptions
+from ..options import PRECISIONS, PlacementOptions
 from .cluster import Cluster
 
-_POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 # By default TensorFlow keeps 30 calls; there may be more between a line of the model and the operation of a layer.
 _LARGEST_STACK = 200
 
@@ -29,7 +28,7 @@ def strategy(options: PlacementOptions, cluster: Cluster | None = None) -> tf.di
     if options.check_numerics:
         tf.debugging.enable_check_numerics(stack_height_limit=_LARGEST_STACK)
     keras.utils.clear_session()  # else Keras numbers the layers of a second model in this process on from the first
-    keras.config.set_dtype_policy(_POLICIES[options.precision])
+    keras.config.set_dtype_policy(PRECISIONS[options.precision])
     tf.get_logger().setLevel("WARNING")  # else it tells of each collective that it traces
     tf.debugging.set_log_device_placement(options.log_device_placement)
     kind, _, which = options.devices.partition(":")
