@@ -1,6 +1,6 @@
 """Batches for the devices; the global batch of step s is a pure function of (data, seed, s).
 
-Position p of step s is number ``g = s * batch_size + p`` in one endless sequence: example ``g % n`` of a
+Position p of step s is position ``g = s * batch_size + p`` in one endless sequence: example ``g % n`` of a
 permutation of the split that is drawn anew from (seed, ``g // n``) for each pass. The permutation is
 computed one index at a time, so that nothing is shuffled in a buffer, saved in a checkpoint or replayed on a
 resume: the first batch of step 1,000,000 costs what the first of step 0 costs. Every example is seen exactly
@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from ..vocab import vocab
+from .data.structures import cut
 from .errors import UserError
 from .examples import Batch, Examples
 
@@ -39,7 +40,7 @@ def training(
 
     Args:
         split: what to train on.
-        strategy: its replicas share each batch, in the order of their numbers.
+        strategy: its replicas share each batch, in their order.
         batch_size: examples in a step over all replicas.
         seed: the run's seed.
         first_step: number of steps already taken.
@@ -70,8 +71,8 @@ def training(
             parts = part + tf.range(together, dtype=tf.int64)
             starts = (parts // local - data_step) * batch_size
             runs = starts[:, tf.newaxis] + first_positions(parts)
-            places = runs[..., tf.newaxis] + tf.range(share, dtype=tf.int64)
-            return split.fetch(shuffled(tf.reshape(places, [-1]), split.examples, seed))
+            positions = runs[..., tf.newaxis] + tf.range(share, dtype=tf.int64)
+            return split.fetch(shuffled(tf.reshape(positions, [-1]), split.examples, seed))
 
         def vary(part: tf.Tensor, batch: Batch) -> Batch:
             assert augment is not None
@@ -83,12 +84,12 @@ def training(
             ]
             return tf.nest.map_structure(lambda *some: tf.concat(some, axis=0), *varied)
 
-        numbers = tf.data.Dataset.counter(first_step * local, together)
-        parts = numbers.map(fetch, num_parallel_calls=tf.data.AUTOTUNE)
+        counter = tf.data.Dataset.counter(first_step * local, together)
+        parts = counter.map(fetch, num_parallel_calls=tf.data.AUTOTUNE)
         parts = parts.rebatch(size, drop_remainder=True)  # there is none
         if augment is not None:
-            numbers = tf.data.Dataset.counter(first_step * local)
-            parts = tf.data.Dataset.zip(numbers, parts)
+            counter = tf.data.Dataset.counter(first_step * local)
+            parts = tf.data.Dataset.zip(counter, parts)
             parts = parts.map(vary, num_parallel_calls=tf.data.AUTOTUNE)
         # Else workers ask each other before each step whether there is another batch.
         endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
@@ -97,26 +98,18 @@ def training(
     return strategy.distribute_datasets_from_function(pipeline)
 
 
-def cut(structure: Any, parts: int) -> list[Any]:
-    """Returns tensors ``[batch, ...]``, in any structure and with None among them, in parts of equal size."""
-    pieces = [
-        [None] * parts if t is None else tf.split(t, parts) for t in tf.nest.flatten(structure)
-    ]
-    return [tf.nest.pack_sequence_as(structure, some) for some in zip(*pieces, strict=True)]
-
-
-def shuffled(places: tf.Tensor, examples: int, seed: int) -> tf.Tensor:
-    """Returns what stands at ``places`` of the endless shuffled sequence, ``[count] int64``.
+def shuffled(positions: tf.Tensor, examples: int, seed: int) -> tf.Tensor:
+    """Returns the indices of the examples at ``positions`` of the endless shuffled sequence, ``[count] int64``.
 
     Args:
-        places: ``[count] int64``.
-        examples: number of examples in the split; what is returned lies below it.
+        positions: ``[count] int64``.
+        examples: number of examples in the split.
         seed: the run's seed.
     """
-    passes = places // examples
-    keys = tf.stack([tf.fill(tf.shape(places), tf.constant(seed, tf.int64)), passes, passes], 1)
+    passes = positions // examples
+    keys = tf.stack([tf.fill(tf.shape(positions), tf.constant(seed, tf.int64)), passes, passes], 1)
     return tf.raw_ops.RandomIndexShuffle(
-        index=places % examples,
+        index=positions % examples,
         seed=keys,
         max_index=tf.constant(examples - 1, tf.int64),
         rounds=_SHUFFLE_ROUNDS,
@@ -147,11 +140,13 @@ def evaluation(split: Examples, strategy: tf.distribute.Strategy, *, batch_size:
     def pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:
         local = context.num_replicas_in_sync // context.num_input_pipelines
 
-        def part(number: tf.Tensor) -> Batch:
-            first = (context.input_pipeline_id * local + number % local) * share
-            places = number // local * batch_size + first + tf.range(share, dtype=tf.int64)
-            batch = split.fetch(tf.minimum(places, split.examples - 1))
-            return {**batch, vocab.weight: tf.cast(places < split.examples, tf.float32)}
+        def part(index: tf.Tensor) -> Batch:
+            first = (context.input_pipeline_id * local + index % local) * share
+            positions = index // local * batch_size + first + tf.range(share, dtype=tf.int64)
+            batch = split.fetch(tf.minimum(positions, split.examples - 1))
+            if vocab.weight in batch:
+                raise UserError(f"a feature of the data cannot be called {vocab.weight!r}: rename it")
+            return {**batch, vocab.weight: tf.cast(positions < split.examples, tf.float32)}
 
         parts = tf.data.Dataset.range(batches * local)
         return parts.map(part, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
@@ -160,7 +155,7 @@ def evaluation(split: Examples, strategy: tf.distribute.Strategy, *, batch_size:
 
 
 def advice(split: Examples, *, augmented: bool) -> str:
-    """Says which flag to turn when training waits for its batches."""
+    """Returns which flag to turn when training waits for its batches."""
     if not split.in_memory:
         needed = split.examples * split.example_bytes
         return f"--in_memory_mb={math.ceil(needed / 2**20)} keeps it in memory"

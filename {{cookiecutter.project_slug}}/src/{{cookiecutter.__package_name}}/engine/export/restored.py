@@ -27,7 +27,7 @@ def load(export: str) -> Any:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps back what TensorFlow tells of its own parts."""
+    """Silences TensorFlow's warnings about its own parts."""
     logger = logging.getLogger("absl")
     before = logger.level
     logger.setLevel(logging.ERROR)
