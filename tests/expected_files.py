@@ -35,7 +35,9 @@ conventions/tests/clip-after-reduction-test.yml
 conventions/tests/flags-bounded-and-documented-test.yml
 conventions/tests/flags-defined-in-flags-test.yml
 conventions/tests/flags-read-in-entry-points-test.yml
+conventions/tests/imports-run-one-way-in-folders-test.yml
 conventions/tests/imports-run-one-way-test.yml
+conventions/tests/imports-run-one-way-to-entry-points-test.yml
 conventions/tests/made-in-engine-test.yml
 conventions/tests/names-from-vocab-test.yml
 conventions/tests/no-function-in-a-step-test.yml
