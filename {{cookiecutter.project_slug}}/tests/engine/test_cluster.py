@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -50,7 +51,12 @@ def test_tasks_of_slurm_are_the_workers_with_a_port_each(kind, monkeypatch):
 
 @pytest.mark.parametrize(
     ("kind", "environment"),
-    [("auto", {}), ("none", tf_config()), ("auto", {"SLURM_STEP_NUM_TASKS": "1"})],
+    [
+        ("auto", {}),
+        ("none", tf_config()),
+        ("auto", {"SLURM_STEP_NUM_TASKS": "1"}),
+        ("auto", {"SLURM_STEP_NUM_TASKS": "", "TF_CONFIG": ""}),
+    ],
 )
 def test_a_process_trains_alone_unless_it_is_told_of_others(kind, environment):
     assert cluster.find(kind, environment) is None
@@ -87,6 +93,25 @@ def test_a_description_that_is_wrong_is_told_in_one_line(environment, said):
     assert "\n" not in str(caught.value)
 
 
-def test_slurm_without_srun_is_told_what_to_start():
-    with pytest.raises(UserError, match="srun"):
-        cluster.find("slurm", {})
+@pytest.mark.parametrize("kind", ["auto", "slurm"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, "") for name in SLURM if name != "SLURM_STEP_NUM_TASKS"),
+        *((name, "two") for name in SLURM if name not in ("SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST")),
+        ("SLURM_STEP_NODELIST", "node[1"),
+    ],
+)
+def test_variables_of_slurm_that_are_wrong_are_named_in_one_line(kind, name, value, monkeypatch):
+    for variable, given in {**SLURM, name: value}.items():
+        monkeypatch.setenv(variable, given)
+    said = f"{name}({re.escape(f'={value!r}')}| is not set)"
+    with pytest.raises(UserError, match=f"{said}.*--cluster=none") as caught:
+        cluster.find(kind)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("environment", [{}, {"SLURM_STEP_NUM_TASKS": ""}])
+def test_slurm_without_srun_names_what_to_start(environment):
+    with pytest.raises(UserError, match=r"SLURM_STEP_NUM_TASKS is not set; .* srun"):
+        cluster.find("slurm", environment)

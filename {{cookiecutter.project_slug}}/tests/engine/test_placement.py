@@ -1,4 +1,5 @@
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import keras
@@ -8,6 +9,9 @@ import tensorflow as tf
 from {{ cookiecutter.__package_name }}.engine.distribute import placement
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.options import PlacementOptions
+
+
+RECIPE = Path(__file__).parents[2] / "docs" / "recipes" / "layer-on-a-device.md"
 
 
 @pytest.mark.parametrize("devices", ["cpu", "cpu:1"])
@@ -36,13 +40,12 @@ def test_without_a_gpu_auto_is_the_cpu(monkeypatch):
     assert placement.strategy(PlacementOptions()).num_replicas_in_sync == 1
 
 
-def test_the_readme_shows_how_to_put_a_layer_on_another_device():
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    [recipe] = re.findall(
-        r"^```python\n(class DenseOnCpu.*?)^```", readme, re.MULTILINE | re.DOTALL
-    )
-    shown = {"keras": keras, "tf": tf}
-    exec(recipe.replace("CPU:0", "CPU:1"), shown)
+@pytest.mark.skipif(not RECIPE.exists(), reason="a recipe of image projects")
+def test_the_recipe_puts_a_layer_with_its_operations_on_another_device():
+    added = re.findall(r"^\+(.*)", RECIPE.read_text(encoding="utf-8"), re.MULTILINE)
+    layer = "\n".join(added[added.index("class DenseOnCpu(keras.layers.Dense):") : -1])
+    shown = {"keras": keras, "tf": tf, "Sequence": Sequence}
+    exec(layer.replace("CPU:0", "CPU:1"), shown)
     x = keras.Input((3,))
     h = keras.layers.Dense(4, name="here")(x)
     network = keras.Model(x, shown["DenseOnCpu"](2, name="there")(h))

@@ -1,4 +1,4 @@
-"""The files that a person means by a file's name, a folder or a pattern."""
+"""The files that a name, a folder or a pattern stands for."""
 
 import glob
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ def expand(flag: str, patterns: Sequence[str], extensions: Sequence[str]) -> lis
     """Returns the files that ``patterns`` name, those of each in the order of their names.
 
     Args:
-        flag: that the patterns were given with, for messages: ``--input``.
+        flag: the flag that the patterns come from, for messages: ``--input``.
         patterns: files, folders (all files in them and their folders, hidden ones left out) or shell patterns.
-        extensions: in small letters, of the files to take from folders: ``.png``.
+        extensions: in lower case, of the files to take from folders: ``.png``.
 
     Raises:
         UserError: one of the patterns names no file.

@@ -1,8 +1,8 @@
 """TFRecord shards with random access.
 
-The shards are plain TFRecord files, readable by anything that reads those. Beside them lies one index for each split,
-which says where every record begins: so a batch can be any set of examples, which is what makes it a pure function of
-(data, seed, step), and resuming needs no rereading.
+The shards are plain TFRecord files, which other programs read too. Beside them lies one index for each split, which
+says where every record begins: so a batch can be any set of examples, as a pure function of (data, seed, step) needs it,
+and resuming rereads nothing.
 """
 
 import hashlib
@@ -26,9 +26,7 @@ _MOST_OPEN = 4_096  # shards, by one reader, where the system allows more
 
 
 def serialise(example: Mapping[str, Any], features: Mapping[str, Feature]) -> bytes:
-    """Returns an example as a serialised ``tf.train.Example``.
-
-    The uint8 values of a feature are stored as one string of bytes, which is small and fast to parse.
+    """Returns an example as a serialised ``tf.train.Example``, uint8 values as one string of bytes: fast to parse.
 
     Args:
         example: an array or scalar for each name in ``features``.
@@ -74,7 +72,7 @@ def parse(serialised: tf.Tensor, features: Mapping[str, Feature]) -> dict[str, t
 
 
 def specs(features: Mapping[str, Feature]) -> dict[str, Any]:
-    """Returns what a batch is made of, for ``input_signature``: ``x``, by column if it has any, and ``y``."""
+    """Returns what a batch is made of, for ``input_signature``: by feature, the columns of ``x`` in a dictionary."""
     return dataset.by_column(
         {
             name: tf.TensorSpec([None, *feature.shape], tf.as_dtype(feature.dtype))
@@ -96,7 +94,7 @@ def write_split(
     Examples go to the shards in contiguous runs of nearly equal length, one at a time: they are never all in memory.
 
     Args:
-        folder: where to write; nothing there is replaced by renaming, so write into a new folder.
+        folder: a new folder.
         name: of the split.
         examples: the examples in their order; see ``serialise``.
         features: of every example.
@@ -114,11 +112,11 @@ def write_split(
     stream = iter(examples)
     written: list[Shard] = []
     first = 0
-    for number in range(shards):
-        file = f"{name}-{number:05d}-of-{shards:05d}.tfrecord"
-        count = examples_count // shards + (number < examples_count % shards)
+    for shard in range(shards):
+        file = f"{name}-{shard:05d}-of-{shards:05d}.tfrecord"
+        count = examples_count // shards + (shard < examples_count % shards)
         rows = index[first : first + count]
-        rows[:, 0] = number
+        rows[:, 0] = shard
         payloads = (serialise(example, features) for example in islice(stream, count))
         written.append(_write_shard(folder / file, payloads, rows))
         first += count
@@ -132,12 +130,7 @@ class Reader:
     """Reads any records of a split, in any order. Safe to use from several threads."""
 
     def __init__(self, folder: str | Path, name: str, split: Split) -> None:
-        """Reads the index.
-
-        Args:
-            folder: where the shards are.
-            name: of the split.
-            split: as described by ``dataset.json``.
+        """Reads the index of the split ``name``, whose shards are in ``folder``.
 
         Raises:
             UserError: the index is missing or damaged, or is not of these shards.
@@ -145,7 +138,7 @@ class Reader:
         self._folder = Path(folder)
         self._shards = split.shards
         self._first = np.cumsum([0, *(shard.examples for shard in split.shards)])
-        self._index = self._load_index(self._folder / dataset.index_file(name))
+        self._index = self._load_index(dataset.index_file(name))
         self._open: OrderedDict[int, tfrecord.File] = OrderedDict()
         self._most_open = _most_open()
         self._lock = threading.Lock()
@@ -154,7 +147,7 @@ class Reader:
         """Returns the payloads of some records.
 
         Args:
-            indices: ``[n]`` int64, numbers of examples within the split; any order, repetitions allowed.
+            indices: ``[n]`` int64, of examples within the split; any order, repetitions allowed.
 
         Returns:
             ``[n]`` object, each a ``bytes``.
@@ -166,67 +159,58 @@ class Reader:
         payloads = np.empty(indices.shape, object)
         rows = self._index[indices].tolist()
         # In the order of the files, so that each is looked up once and disks read forwards.
-        shard, file = -1, None
+        current, file = -1, None
         for position in np.argsort(indices, kind="stable").tolist():
-            number, offset, length = rows[position]
-            if file is None or number != shard:
-                shard, file = number, self._file(number)
+            shard, offset, length = rows[position]
             size = length + tfrecord.FRAME_BYTES
             try:
+                if file is None or shard != current:
+                    current, file = shard, self._file(shard)
                 framed = file.read(size, offset)
             except OSError as error:
-                raise self._error(number, f"cannot be read ({error.strerror})") from None
+                problem = f"cannot be read ({error.strerror})"
+                raise self._error(self._shards[shard].file, problem) from None
             payload = tfrecord.unframe(framed)
             if payload is None or len(framed) != size:
                 what = "is corrupt" if len(framed) == size else "is cut short"
-                record = int(indices[position] - self._first[number])
-                raise self._error(number, f"record {record} {what}")
+                problem = f"record {indices[position] - self._first[shard]} {what}"
+                raise self._error(self._shards[shard].file, problem)
             payloads[position] = payload
         return payloads
 
-    def _file(self, number: int) -> tfrecord.File:
-        """Returns the open shard; the one used longest ago is dropped when too many are open."""
+    def _file(self, shard: int) -> tfrecord.File:
+        """Returns the open file of a shard; the one used longest ago is dropped when too many are open."""
         with self._lock:
-            file = self._open.get(number)
-            if file is None:
-                try:
-                    file = self._open[number] = tfrecord.File(
-                        self._folder / self._shards[number].file
-                    )
-                except OSError as error:
-                    raise self._error(number, f"cannot be read ({error.strerror})") from None
-                if len(self._open) > self._most_open:
-                    self._open.popitem(last=False)
-            self._open.move_to_end(number)
+            file = self._open.get(shard) or tfrecord.File(self._folder / self._shards[shard].file)
+            self._open[shard] = file
+            self._open.move_to_end(shard)
+            if len(self._open) > self._most_open:
+                self._open.popitem(last=False)
             return file
 
-    def _error(self, number: int, problem: str) -> UserError:
-        path = self._folder / self._shards[number].file
-        return UserError(f"{path}: {problem}; {dataset.advice(self._folder)}")
+    def _error(self, file: str, problem: str) -> UserError:
+        return UserError(f"{self._folder / file}: {problem}; {dataset.advice(self._folder)}")
 
-    def _load_index(self, path: Path) -> np.ndarray:
+    def _load_index(self, file: str) -> np.ndarray:
         try:
             # Mapped into memory: it is shared by all processes and need not fit.
-            index = np.lib.format.open_memmap(path, mode="r")
+            index = np.lib.format.open_memmap(self._folder / file, mode="r")
         except (OSError, ValueError) as error:
             problem = error.strerror if isinstance(error, OSError) and error.strerror else "damaged"
-            raise UserError(f"{path}: {problem}; {dataset.advice(self._folder)}") from None
+            raise self._error(file, problem) from None
         if not self._matches(index):
-            raise UserError(
-                f"{path}: is not the index of the shards in {dataset.FILE}; "
-                f"{dataset.advice(self._folder)}"
-            )
+            raise self._error(file, f"is not the index of the shards in {dataset.FILE}")
         return index
 
     def _matches(self, index: np.ndarray) -> bool:
         """Says whether the index lists the records of each shard from its first to its last byte."""
         if index.shape != (self._first[-1], 3) or index.dtype != np.int64:
             return False
-        for number, shard in enumerate(self._shards):
-            numbers, offsets, lengths = index[self._first[number] : self._first[number + 1]].T
+        for i, shard in enumerate(self._shards):
+            shards, offsets, lengths = index[self._first[i] : self._first[i + 1]].T
             ends = np.append(offsets[1:], shard.bytes)
             contiguous = np.array_equal(ends, offsets + lengths + tfrecord.FRAME_BYTES)
-            if not contiguous or offsets[0] or np.any(lengths < 0) or np.any(numbers != number):
+            if not contiguous or offsets[0] or np.any(lengths < 0) or np.any(shards != i):
                 return False
         return True
 

@@ -29,7 +29,7 @@ def stratified(
         seed: decides which examples, and their order.
 
     Returns:
-        For each split the numbers of its examples, ``[n]`` int64, in the random order they are to be stored in.
+        For each split the indices of its examples, ``[n]`` int64, in the random order they are to be stored in.
 
     Raises:
         UserError: the fractions leave nothing to train on, or a class is too small for three splits.
@@ -52,10 +52,10 @@ def stratified(
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
-    place = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    position = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)  # in its class
     of_class = labels[order]
-    in_validation = place < validation[of_class]
-    in_test = ~in_validation & (place < (validation + test)[of_class])
+    in_validation = position < validation[of_class]
+    in_test = ~in_validation & (position < (validation + test)[of_class])
     return {
         dataset.TRAIN: generator.permutation(order[~in_validation & ~in_test]),
         dataset.VALIDATION: generator.permutation(order[in_validation]),
@@ -64,12 +64,12 @@ def stratified(
 
 
 def _share(counts: np.ndarray, fraction: float, largest: np.ndarray) -> np.ndarray:
-    """Returns how many examples of each class to take: between 1 and ``largest``, largest remainders first."""
+    """Returns how many examples of each class to take, at least 1 and at most ``largest``: largest remainders first."""
     exact = counts * fraction
     taken = np.clip(np.floor(exact).astype(np.int64), 1, largest)
     missing = round(fraction * int(counts.sum())) - int(taken.sum())
-    for number in np.argsort(np.floor(exact) - exact, kind="stable"):
-        if missing > 0 and taken[number] < largest[number]:
-            taken[number] += 1
+    for label in np.argsort(np.floor(exact) - exact, kind="stable"):
+        if missing > 0 and taken[label] < largest[label]:
+            taken[label] += 1
             missing -= 1
     return taken

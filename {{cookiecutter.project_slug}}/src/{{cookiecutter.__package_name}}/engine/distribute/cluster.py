@@ -9,15 +9,20 @@ from typing import Any
 from ..errors import UserError
 
 _SLURM_TASKS = "SLURM_STEP_NUM_TASKS"
+# The list of nodes is read by TensorFlow, which knows how Slurm abbreviates it.
+_SLURM = (
+    *(_SLURM_TASKS, "SLURM_STEP_TASKS_PER_NODE", "SLURM_STEP_NODELIST"),
+    *("SLURM_PROCID", "SLURM_JOB_ID"),
+)
 _FIRST_PORT, _PORTS, _PORTS_A_JOB = 12_000, 20_000, 32  # below those that the system hands out
 
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """The workers of a training and this process's place among them."""
+    """The workers that train together, and which of them this process is."""
 
     workers: tuple[str, ...]
-    """Their addresses, ``host:port``; the first is the chief, which writes what one process has to write."""
+    """Their addresses, ``host:port``; the first is the chief, which writes the files of the run."""
 
     index: int
 
@@ -31,14 +36,15 @@ def find(kind: str, environment: Mapping[str, str] = os.environ) -> Cluster | No
 
     Args:
         kind: ``none``; ``tf_config``, ``slurm``; ``auto`` takes the one whose variables are set, or none.
-        environment: variables of the process.
+        environment: variables of the process; empty ones count as not set.
 
     Raises:
         UserError: the description is missing or wrong.
     """
+    environment = {name: value for name, value in environment.items() if value}
     if kind == "tf_config" or (kind == "auto" and environment.get("TF_CONFIG")):
         return _from_tf_config(environment.get("TF_CONFIG", ""))
-    if kind == "slurm" or (kind == "auto" and int(environment.get(_SLURM_TASKS, "1")) > 1):
+    if kind == "slurm" or (kind == "auto" and environment.get(_SLURM_TASKS, "1") != "1"):
         return _from_slurm(environment)
     return None
 
@@ -65,23 +71,31 @@ def _from_tf_config(text: str) -> Cluster | None:
 
 
 def _from_slurm(environment: Mapping[str, str]) -> Cluster | None:
-    if _SLURM_TASKS not in environment:
+    missing = [name for name in _SLURM if name not in environment]
+    if missing:
         raise UserError(
-            f"--cluster=slurm: {_SLURM_TASKS} is not set; start the command with srun (launch/slurm.sbatch)"
+            f"--cluster=slurm: {missing[0]} is not set; start the command with srun (launch/slurm.sbatch), or "
+            "train alone with --cluster=none"
         )
-    import tensorflow as tf  # knows how Slurm abbreviates lists of nodes
+    import tensorflow as tf
 
-    tasks = environment["SLURM_STEP_TASKS_PER_NODE"]
-    most = max(int(part.partition("(")[0]) for part in tasks.split(","))
-    job = int(environment["SLURM_JOB_ID"])
-    resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
-        port_base=_FIRST_PORT + job * _PORTS_A_JOB % _PORTS,
-        gpus_per_node=most,  # else it runs nvidia-smi, which a CPU node does not have
-        gpus_per_task=1,
-        auto_set_gpu=False,
-    )
-    workers: Any = resolver.cluster_spec().as_dict()["worker"]
-    return _checked(workers, int(environment["SLURM_PROCID"]), "Slurm")
+    try:
+        tasks = environment["SLURM_STEP_TASKS_PER_NODE"].split(",")
+        resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
+            port_base=_FIRST_PORT + int(environment["SLURM_JOB_ID"]) * _PORTS_A_JOB % _PORTS,
+            # Else it runs nvidia-smi, which a CPU node does not have.
+            gpus_per_node=max(int(count.partition("(")[0]) for count in tasks),
+            gpus_per_task=1,
+            auto_set_gpu=False,
+        )
+        workers: Any = resolver.cluster_spec().as_dict()["worker"]
+        return _checked(workers, int(environment["SLURM_PROCID"]), "Slurm")
+    except (ValueError, LookupError):
+        found = ", ".join(f"{name}={environment[name]!r}" for name in _SLURM)
+        raise UserError(
+            f"--cluster=slurm: {found}: not understood; start the command with srun (launch/slurm.sbatch), or "
+            "train alone with --cluster=none"
+        ) from None
 
 
 def _checked(workers: Sequence[str], index: int, source: str) -> Cluster | None:

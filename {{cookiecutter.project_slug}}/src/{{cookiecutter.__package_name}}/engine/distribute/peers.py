@@ -1,9 +1,9 @@
-"""The processes that train together: they meet, exchange small values and notice when one of them is gone.
+"""The processes that train together: a rendezvous, a heartbeat, barriers and small values gathered from all.
 
 TensorFlow's own collectives wait for a worker that never comes, and report one that died by the name of an
-operation. So the workers meet first, at the chief's address, and keep those connections: one that closes, or is
-silent for too long, ends every process with a line that names the worker. Values go round through the chief:
-settings that have to agree, and whether somebody was asked to stop.
+operation. So the workers first connect to the chief and keep these connections: when one closes, or misses its
+heartbeat, every process ends with a line that names the worker. Values are gathered through the chief:
+settings that have to agree, and whether a process was asked to stop.
 """
 
 import contextlib
@@ -22,23 +22,23 @@ from ..errors import UserError
 from .cluster import Cluster
 
 _RETRY_SECONDS = 0.2
-_HELLO_SECONDS = 2.0  # a stranger who connects and says nothing keeps the others waiting no longer
+_HELLO_SECONDS = 2.0  # how long a connection that sends nothing keeps the others waiting
 _AGAIN = "start all workers again to go on"
-_BEATS = 5  # signs of life in the time after which silence means death
+_HEARTBEATS = 5  # in the time after which a silent worker counts as dead
 
 
 class Peers:
     """This process and those that train with it; alone if there is no cluster."""
 
     def __init__(self, cluster: Cluster | None, timeout: float) -> None:
-        """Meets the others.
+        """Waits until all workers have connected.
 
         Args:
             cluster: who trains together.
-            timeout: seconds after which one that has not arrived, or is silent, counts as dead.
+            timeout: seconds after which a worker that has not arrived, or is silent, counts as dead.
 
         Raises:
-            UserError: one did not arrive, an address cannot be used, or two say that they are the same worker.
+            UserError: one did not arrive, an address cannot be used, or two processes are the same worker.
         """
         self._cluster = cluster or Cluster(("",), 0)
         self._timeout = timeout
@@ -49,24 +49,24 @@ class Peers:
         deadline = time.monotonic() + timeout
         with _listen(cluster) as server:
             if self.is_chief:
-                self._welcome(server, deadline)
+                self._accept_all(server, deadline)
         if not self.is_chief:
-            self._links[0] = self._join(deadline)
+            self._links[0] = self._connect(deadline)
         for index in self._links:
-            threading.Thread(target=self._hear, args=(index,), daemon=True).start()
-        threading.Thread(target=self._beat, daemon=True).start()
-        self.gather(None)
+            threading.Thread(target=self._receive, args=(index,), daemon=True).start()
+        threading.Thread(target=self._heartbeat, daemon=True).start()
+        self.barrier()
 
     @property
     def is_chief(self) -> bool:
-        """Whether this is the process that writes what one has to write."""
+        """Whether this is the process that writes the files of the run."""
         return self._cluster.index == 0
 
     def gather(self, value: Any) -> list[Any]:
-        """Returns the values of all workers, by their numbers, once all have called this.
+        """Returns the values of all workers, by index, once all have called this.
 
         Args:
-            value: something that JSON can hold.
+            value: anything that JSON can hold.
         """
         if not self.is_chief:
             self._links[0].send({"value": value})
@@ -76,14 +76,18 @@ class Peers:
             link.send({"value": values})
         return values
 
+    def barrier(self) -> None:
+        """Waits until all workers have called this."""
+        self.gather(None)
+
     def agree(self, settings: Mapping[str, str]) -> None:
         """Checks that all workers have the same settings.
 
         Args:
-            settings: by name, as a message can say them: "worker 1 has ...".
+            settings: by name, as they stand in a message: "worker 1 has ...".
 
         Raises:
-            UserError: they have not; every worker gets the same message.
+            UserError: they differ; every worker raises the same message.
         """
         first, *others = self.gather(dict(settings))
         for index, other in enumerate(others, start=1):
@@ -95,7 +99,7 @@ class Peers:
                     )
 
     def __enter__(self) -> Self:
-        """Returns itself; leaving tells the others why."""
+        """Returns itself."""
         return self
 
     def __exit__(
@@ -104,33 +108,36 @@ class Peers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leaves together with the others, or tells them what went wrong here."""
+        """Leaves together with the others, or sends them the error, with which they end too."""
         if error is None:
-            self.gather(None)  # the chief may still be saving
+            self.barrier()  # the chief may still be saving
         elif self._links and not isinstance(error, UserError):
-            # TensorFlow tells of a lost worker in its own words, perhaps before the connection does.
+            # TensorFlow may report a lost worker, by an operation's name, before the connection does.
             time.sleep(min(self._timeout, 2.0))
         self._leaving = True
-        message = {"leave": True} if error is None else {"failed": str(error)}
+        self._send_all({"leave": True} if error is None else {"failed": str(error)})
+
+    def _send_all(self, message: Mapping[str, Any]) -> None:
+        """Sends a message to all that can still be reached."""
         for link in self._links.values():
             with contextlib.suppress(OSError):
                 link.send(message)
 
-    def _welcome(self, server: socket.socket, deadline: float) -> None:
+    def _accept_all(self, server: socket.socket, deadline: float) -> None:
         missing = set(range(1, len(self._cluster.workers)))
         while missing:
             server.settimeout(max(0.001, deadline - time.monotonic()))
             try:
                 connection, _ = server.accept()
                 link = _Link(connection, min(self._timeout, _HELLO_SECONDS))
-                index = link.hear().get("worker")
+                index = link.receive().get("worker")
                 connection.settimeout(self._timeout)
             except TimeoutError:
                 if time.monotonic() < deadline:
-                    continue  # somebody who connected and said nothing
+                    continue  # a connection that sent nothing
                 raise self._absent(min(missing)) from None
             except (OSError, ValueError, AttributeError):
-                continue  # not one of us
+                continue  # not a worker
             if index not in missing:
                 problem = f"two processes say that they are worker {index}"
                 link.send({"failed": problem})
@@ -138,7 +145,7 @@ class Peers:
             missing.remove(index)
             self._links[index] = link
 
-    def _join(self, deadline: float) -> "_Link":
+    def _connect(self, deadline: float) -> "_Link":
         host, _, port = self._cluster.workers[0].rpartition(":")
         while True:
             try:
@@ -160,17 +167,15 @@ class Peers:
         )
 
     def _give_up(self, problem: str) -> UserError:
-        for link in self._links.values():
-            with contextlib.suppress(OSError):
-                link.send({"failed": problem})
+        self._send_all({"failed": problem})
         return UserError(problem)
 
-    def _hear(self, index: int) -> None:
-        """Takes in what a worker sends until it leaves; ends this process if it is lost or failed."""
+    def _receive(self, index: int) -> None:
+        """Takes what a worker sends until it leaves; ends this process if it is lost or failed."""
         link = self._links[index]
         while True:
             try:
-                message = link.hear()
+                message = link.receive()
             except TimeoutError:
                 return self._end(f"was silent for {self._timeout:g} s; {_AGAIN}", index)
             except (OSError, ValueError):
@@ -187,19 +192,15 @@ class Peers:
             return
         self._leaving = True
         problem = f"{self._cluster.name(index)} {what}"
-        for link in self._links.values():
-            with contextlib.suppress(OSError):
-                link.send({"failed": problem})
+        self._send_all({"failed": problem})
         # The main thread may be waiting in a collective for ever. What it was saving is beside the last good
         # checkpoint, as after a kill.
         os._exit(command.fail(problem))
 
-    def _beat(self) -> None:
+    def _heartbeat(self) -> None:
         while not self._leaving:
-            for link in self._links.values():
-                with contextlib.suppress(OSError):
-                    link.send({})
-            time.sleep(self._timeout / _BEATS)
+            self._send_all({})
+            time.sleep(self._timeout / _HEARTBEATS)
 
 
 class _Link:
@@ -217,7 +218,7 @@ class _Link:
         with self._sending:
             self._connection.sendall(json.dumps(message).encode() + b"\n")
 
-    def hear(self) -> dict[str, Any]:
+    def receive(self) -> dict[str, Any]:
         line = self._lines.readline()
         if not line.endswith("\n"):
             raise OSError("closed")
@@ -225,7 +226,7 @@ class _Link:
 
 
 def _listen(cluster: Cluster) -> socket.socket:
-    """Takes the port of this worker, where TensorFlow will listen once all have met."""
+    """Takes the port of this worker, where TensorFlow will listen after the rendezvous."""
     port = int(cluster.workers[cluster.index].rpartition(":")[2])
     try:
         return socket.create_server(("", port), backlog=len(cluster.workers))

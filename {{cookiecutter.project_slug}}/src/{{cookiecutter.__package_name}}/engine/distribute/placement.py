@@ -10,18 +10,18 @@ from ..errors import UserError
 from ..options import PRECISIONS, PlacementOptions
 from .cluster import Cluster
 
-# By default TensorFlow keeps 30 calls; there may be more between a line of the model and the operation of a layer.
+# By default TensorFlow keeps 30 frames; there may be more between a line of the model and the operation of a layer.
 _LARGEST_STACK = 200
 
 
 def strategy(options: PlacementOptions, cluster: Cluster | None = None) -> tf.distribute.Strategy:
-    """Sets TensorFlow up and returns the strategy for ``options.devices`` of this worker and the others.
+    """Configures TensorFlow and returns the strategy for ``options.devices`` of this worker and the others.
 
-    It has to come before anything else that touches a device. One device gets TensorFlow's default strategy:
+    Call it before anything else that touches a device. One device gets TensorFlow's default strategy:
     ``MirroredStrategy`` over one device makes a step about 1.7 times as long (measured on CPU).
 
     Raises:
-        UserError: a device was asked for that is not there.
+        UserError: ``options.devices`` names a device that is not there.
     """
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
@@ -29,7 +29,7 @@ def strategy(options: PlacementOptions, cluster: Cluster | None = None) -> tf.di
         tf.debugging.enable_check_numerics(stack_height_limit=_LARGEST_STACK)
     keras.utils.clear_session()  # else Keras numbers the layers of a second model in this process on from the first
     keras.config.set_dtype_policy(PRECISIONS[options.precision])
-    tf.get_logger().setLevel("WARNING")  # else it tells of each collective that it traces
+    tf.get_logger().setLevel("WARNING")  # else it logs each collective that it traces
     tf.debugging.set_log_device_placement(options.log_device_placement)
     kind, _, which = options.devices.partition(":")
     gpus = tf.config.list_physical_devices("GPU") if kind in ("auto", "gpu") else []
