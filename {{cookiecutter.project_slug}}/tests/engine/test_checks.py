@@ -29,6 +29,13 @@ def test_multipliers_of_gradients_are_refused_where_they_change_nothing(caplog):
     assert "--learning_rate_multipliers" in caplog.text
 
 
+@pytest.mark.parametrize("kind", ["gradient_multipliers", "learning_rate_multipliers"])
+def test_a_multiplier_that_matches_nothing_is_refused(kind):
+    unmatched = model(keras.optimizers.SGD(), **{kind: (("conv_9/.*", 0.1),)})
+    with pytest.raises(UserError, match=rf"--{kind}: conv_9/\.\* matches no trained variable"):
+        check(unmatched, replicas=1, resumed=True)
+
+
 @pytest.mark.parametrize(
     "layer",
     [

@@ -8,6 +8,7 @@ from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.trainable import (
     freeze_others,
     multipliers,
+    refuse_unmatched,
     set_trainable,
 )
 
@@ -179,24 +180,4 @@ def test_multipliers_are_one_where_nothing_matches_and_the_last_that_matches_cou
 @pytest.mark.parametrize("flag", ["--gradient_multipliers", "--learning_rate_multipliers"])
 def test_a_pattern_of_a_multiplier_without_a_match_names_the_flag_and_the_nearest(flag):
     with pytest.raises(UserError, match=rf"{flag}: denes/\.\* .*nearest: dense/"):
-        multipliers([("denes/.*", 0.1)], PATHS, flag)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        plain.options(gradient_multipliers=(("conv_9/.*", 0.1),)),
-        plain.options(learning_rate_multipliers=(("conv_9/.*", 0.1),)),
-    ],
-)
-def test_a_step_with_a_multiplier_that_matches_nothing_is_refused(options):
-    network, optimizer = made("", name="sgd")
-    with pytest.raises(UserError, match=r"conv_9/\.\* matches no trained variable"):
-        gradients.minimize(
-            lambda x, y, training=False: network(x, training=training)[:, 0],
-            tf.constant(X),
-            network=network,
-            optimizer=optimizer,
-            options=options,
-            seed=0,
-        )
+        refuse_unmatched(flag, [("denes/.*", 0.1)], PATHS)

@@ -65,7 +65,7 @@ def minimize(
 
     Raises:
         UserError: the loss depends on a trainable variable that is not the model's, so that no checkpoint would
-            hold it; a pattern of the multipliers matches no variable.
+            hold it.
     """
     if loss is None and not hasattr(
         model, vocab.loss
@@ -105,9 +105,7 @@ def minimize(
         gradients = transform(gradients, variables)
     norm = tf.linalg.global_norm(gradients)
     learning_rate = tf.identity(optimizer.learning_rate, name=vocab.learning_rate)
-    speeds = multipliers(
-        options.learning_rate_multipliers, paths, flag="--learning_rate_multipliers"
-    )
+    speeds = multipliers(options.learning_rate_multipliers, paths)
     optimizers.apply(optimizer, _clipped(gradients, norm, options), variables, speeds)
     reported = {vocab.loss: total, vocab.gradient_norm: norm, vocab.learning_rate: learning_rate}
     if options.report_gradients:

@@ -43,30 +43,26 @@ def set_trainable(networks: Networks, pattern: str) -> None:
 freeze_others = set_trainable  # its name in the last release; goes with the next
 
 
-def multipliers(
-    entries: Sequence[tuple[str, float]],
-    paths: Sequence[str],
-    flag: str = "--gradient_multipliers",
-) -> list[float]:
+def multipliers(entries: Sequence[tuple[str, float]], paths: Sequence[str]) -> list[float]:
     """Returns the multiplier of each variable: 1 where no pattern matches.
 
     Args:
         entries: (regular expression for the whole path, multiplier); of several that match, the last counts.
         paths: of the trained variables.
-        flag: that the entries were given with, for messages.
-
-    Raises:
-        UserError: a pattern matches no variable.
     """
+    return [
+        next((value for pattern, value in reversed(entries) if re.fullmatch(pattern, path)), 1.0)
+        for path in paths
+    ]
+
+
+def refuse_unmatched(flag: str, entries: Sequence[tuple[str, float]], paths: Sequence[str]) -> None:
+    """Raises UserError, which names ``flag``, if one of its patterns matches no path."""
     for pattern, _ in entries:
         if not any(re.fullmatch(pattern, path) for path in paths):
             raise UserError(
                 f"{flag}: {pattern} matches no trained variable; {known(pattern, paths)}"
             )
-    return [
-        next((value for pattern, value in reversed(entries) if re.fullmatch(pattern, path)), 1.0)
-        for path in paths
-    ]
 
 
 def variables_by_path(networks: Networks) -> dict[str, keras.Variable]:

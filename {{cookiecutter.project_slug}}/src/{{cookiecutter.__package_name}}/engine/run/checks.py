@@ -8,8 +8,9 @@ from absl import logging
 
 from .. import layers
 from ..errors import UserError
+from ..trainable import refuse_unmatched
 from .protocols import Model
-from .variables import networks_of, optimizers_of
+from .variables import network_variables, networks_of, optimizers_of, path
 
 # Updates of these grow with the gradients; the others divide by the scale of the gradients or take their sign.
 _SCALE_DEPENDENT = (keras.optimizers.SGD, keras.optimizers.Ftrl)
@@ -25,7 +26,8 @@ def check(model: Model, *, replicas: int, resumed: bool) -> None:
         resumed: whether it was trained before.
 
     Raises:
-        UserError: a layer draws by itself or keeps statistics by itself, or multipliers of gradients have no effect.
+        UserError: a layer draws by itself or keeps statistics by itself; multipliers match no variable, or those of
+            gradients have no effect.
     """
     unsafe = [u for network in networks_of(model).values() for u in layers.unsafe(network)]
     if unsafe:
@@ -35,8 +37,12 @@ def check(model: Model, *, replicas: int, resumed: bool) -> None:
             "layers.for_replicas(network)"
         )
         _refuse(problem, warn=resumed and replicas == 1)
+    options = model.options
+    paths = [path(key) for key, v in network_variables(model).items() if v.trainable]
+    refuse_unmatched("--gradient_multipliers", options.gradient_multipliers, paths)
+    refuse_unmatched("--learning_rate_multipliers", options.learning_rate_multipliers, paths)
     for optimizer in optimizers_of(model).values():
-        if model.options.gradient_multipliers and not isinstance(optimizer, _SCALE_DEPENDENT):
+        if options.gradient_multipliers and not isinstance(optimizer, _SCALE_DEPENDENT):
             problem = (
                 f"--gradient_multipliers change next to nothing with the optimizer {optimizer.name!r}, whose "
                 "updates do not depend on the scale of gradients; use --learning_rate_multipliers"
