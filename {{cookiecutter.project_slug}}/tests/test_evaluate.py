@@ -32,7 +32,7 @@ def test_metrics_are_written_into_the_run_and_nothing_has_to_be_repeated(command
 def test_a_run_is_evaluated_from_python_as_by_the_command(command_line, run):
     by_command = result(command_line("evaluate", f"--model_dir={run}", "--split=test"))
     assert evaluate.evaluate(model_dir=str(run), split="test") == by_command
-    with pytest.raises(UserError, match="there is no setting 'splits', but 'split'"):
+    with pytest.raises(UserError, match="there is no setting 'splits'; did you mean 'split'"):
         evaluate.evaluate(model_dir=str(run), splits="test")
 
 

@@ -6,7 +6,6 @@ From Python: ``train(model_dir="runs/slower", learning_rate=0.01)``.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,13 +24,11 @@ if TYPE_CHECKING:
 def main(_: Sequence[str]) -> int:
     """Trains; returns 0, or 42 when a signal stopped it after saving."""
     outcome = train_with_flags()
-    result = dataclasses.asdict(outcome)
-    stopped, is_chief = result.pop("stopped"), result.pop("is_chief")
-    if is_chief:
-        # The names of the last two were unclear; they go with the next release.
+    if outcome.is_chief:
+        # Names that were unclear; they go with the next release.
         old = {vocab.loss: outcome.train_loss, vocab.error: outcome.validation_error}
-        command.print_result(result | old)
-    return command.STOPPED if stopped else 0
+        command.print_result(outcome.result() | old)
+    return command.STOPPED if outcome.stopped else 0
 
 
 def train(**settings: Any) -> Outcome:
@@ -98,35 +95,33 @@ def train_with_flags() -> Outcome:
                     exclude=flags.WARM_START_EXCLUDE.value,
                     names=dict(entry.split("=") for entry in flags.WARM_START_MAP.value),
                 )
-        manifest = Manifest(
-            model_dir,
-            strategy=strategy,
-            deterministic=flags.DETERMINISTIC.value,
-            data=trainer.state.data,
-            writes=peers.is_chief,
-        )
+        manifest = None
+        if peers.is_chief:
+            manifest = Manifest(
+                model_dir,
+                strategy=strategy,
+                deterministic=flags.DETERMINISTIC.value,
+                data=trainer.state.data,
+            )
         if trainer.why_finished:
             step = trainer.first_step
             logging.info("%s is finished at step %d: %s", model_dir, step, trainer.why_finished)
             outcome = trainer.outcome(step)
         else:
-            manifest.begin(
-                "resume" if trainer.resumed else "start",
-                trainer.first_step,
-                changed_flags=command.changed_flags(model_dir, flags.TRAIN),
-            )
-            if peers.is_chief:
+            if manifest:
+                manifest.begin(
+                    "resume" if trainer.resumed else "start",
+                    trainer.first_step,
+                    changed_flags=command.changed_flags(model_dir, flags.TRAIN),
+                )
                 command.write_flags(model_dir, flags.TRAIN)
                 compared = [flag for flag in flags.TRAIN if flag is not flags.MODEL_DIR]
                 summaries.write_hparams(Path(model_dir), command.flag_values(compared))
             outcome = trainer.run()
-        result = {
-            k: v for k, v in dataclasses.asdict(outcome).items() if k not in ("stopped", "is_chief")
-        }
-        if outcome.stopped:
-            manifest.record("stop", outcome.global_step, result=result)
-        else:
-            manifest.finish(outcome.global_step, result)
+        if manifest and outcome.stopped:
+            manifest.record("stop", outcome.global_step, result=outcome.result())
+        elif manifest:
+            manifest.finish(outcome.global_step, outcome.result())
     return outcome
 
 

@@ -13,6 +13,7 @@ import dataclasses
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -65,6 +66,11 @@ class Outcome:
 
     is_chief: bool
     """Whether this is the process that writes what one has to write."""
+
+    def result(self) -> dict[str, Any]:
+        """Returns what is reported of it."""
+        values = dataclasses.asdict(self)
+        return {k: v for k, v in values.items() if k not in ("stopped", "is_chief")}
 
 
 class Trainer:

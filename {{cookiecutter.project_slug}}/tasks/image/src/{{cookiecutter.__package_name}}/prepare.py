@@ -85,7 +85,7 @@ def prepare(
             vocab.y: dataset.Feature("int64", ()),
         },
         classes=images.classes,
-        numbers=splits.stratified(
+        indices=splits.stratified(
             images.labels,
             images.classes,
             validation_fraction=validation_fraction,

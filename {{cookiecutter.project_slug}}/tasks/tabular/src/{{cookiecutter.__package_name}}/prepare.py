@@ -91,14 +91,14 @@ def prepare(
     values = columns.open_columns(table, found)
     _report(target, problem, found, ignored)
 
-    numbers = splits.stratified(
+    indices = splits.stratified(
         labels if classes else np.zeros(len(labels), np.int64),
         classes or [table.name],
         validation_fraction=validation_fraction,
         test_fraction=test_fraction,
         seed=seed,
     )
-    in_training = numbers[dataset.TRAIN]
+    in_training = indices[dataset.TRAIN]
     described = columns.describe_all(
         {name: found[name] for name in values},
         {name: cells[in_training] for name, cells in values.items()},
@@ -111,7 +111,7 @@ def prepare(
         seed=seed,
         features={**features, vocab.y: dataset.Feature(labels.dtype.name, ())},
         classes=classes,
-        numbers=numbers,
+        indices=indices,
         read=lambda number: {name: array[number] for name, array in stored.items()},
         statistics=lambda: {
             "columns": [dataclasses.asdict(column) for column in described],
