@@ -193,6 +193,7 @@ docs/recipes/input-structure.md
 docs/recipes/layer-on-a-device.md
 docs/recipes/metric.md
 docs/recipes/no-target.md
+docs/recipes/own-problem.md
 docs/recipes/reader.md
 docs/recipes/several-networks.md
 docs/recipes/vectors.md

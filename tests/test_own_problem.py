@@ -1,20 +1,14 @@
-"""A third kind of problem without a third task: three files of a project are replaced, and one name is added."""
+"""A third kind of problem without a third task: the page `own-problem`, and the tests that no problem changes."""
 
-import shutil
 from collections.abc import Callable
 
 import pytest
-from conftest import REPOSITORY, Bake, BakedProject, Result, last_json
+from conftest import Bake, BakedProject, Result, last_json
 from test_generated_checks import OWN_TESTS, assert_passed
+from test_recipes import apply
 
 pytestmark = pytest.mark.slow
 
-OWN_FILES = REPOSITORY / "tests" / "own_problem"
-OWN_NAME = """
-    next_value: str = "next_value"
-    \"\"\"What follows a series.\"\"\"
-
-"""
 # Resuming, the same on several devices and in several processes, and what else of the engine builds the model or reads
 # the data. Where tests differ in a signal, an optimizer or a number of devices alone, one of them.
 TESTS = (
@@ -32,14 +26,9 @@ ONE_SIGNAL = ("-k", "not SIGTERM and not SIGINT")
 
 @pytest.fixture(scope="module")
 def project(bake: Bake) -> BakedProject:
-    """Return a project on images whose data and model are those of a sequence regressor."""
+    """Return a project on images after the edit of the page on other kinds of problem: it continues series."""
     project = bake(project_slug="wave-teller", ci="none")
-    package = project.path / "src" / project.package
-    for name in ("data.py", "prepare.py", "model.py"):
-        shutil.copy(OWN_FILES / name, package)
-    names = (package / "vocab.py").read_text(encoding="utf-8")
-    before, own, after = names.partition("\n\nvocab = ")
-    (package / "vocab.py").write_text(before + OWN_NAME + own[1:] + after, encoding="utf-8")
+    apply(project, "own-problem")
     return project
 
 

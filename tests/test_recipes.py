@@ -1,8 +1,8 @@
 """Every recipe of a generated project is a complete edit: it is applied as it stands on its page, checked and trained.
 
-A page under ``docs/recipes`` holds the edit as blocks: ``diff`` for files that are there, ``python`` whose first line is a
-path for new ones, and ``bash`` with the commands to try it. What must hold beyond training, resuming and the rest is in
-``tests/recipes/<page>.py``: a page without it fails.
+A page under ``docs/recipes`` holds the edit as blocks: ``diff`` for a part of a file, ``python`` whose first line is a
+path for a whole one, other ``python`` to run, ``bash`` with the commands to try it. What must hold beyond training, resuming
+and the rest is in ``tests/recipes/<page>.py``: a page without it fails.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Bake, BakedProject, Result, git_repository
+from conftest import REPOSITORY, Bake, BakedProject, Result, git_repository, run
 
 CASES = REPOSITORY / "tests" / "recipes"
 PROJECT = REPOSITORY / "{{cookiecutter.project_slug}}"
@@ -32,21 +32,31 @@ def commands_of(page: str) -> list[str]:
     return "".join(COMMANDS.findall(page)).splitlines()
 
 
+def script_of(page: str) -> str:
+    """Return the Python on a page that is no file of the project."""
+    blocks = [block for kind, block in BLOCK.findall(page) if kind == "python"]
+    return "\n".join(block for block in blocks if not NEW_FILE.match(block))
+
+
 def changed(text: str, hunks: str, page: str) -> str:
     """Return a file's text after the hunks of a diff; the lines before each must stand there once, wherever."""
     for hunk in re.split(r"^@@.*\n", hunks, flags=re.MULTILINE):
         lines = [line or " " for line in hunk.splitlines()]
-        before = "\n".join(line[1:] for line in lines if line[0] in " -")
-        after = "\n".join(line[1:] for line in lines if line[0] in " +")
-        found = len(re.findall(rf"^{re.escape(before)}$", text, re.MULTILINE))
+        before = "".join(f"{line[1:]}\n" for line in lines if line[0] in " -")
+        after = "".join(f"{line[1:]}\n" for line in lines if line[0] in " +")
+        found = len(re.findall(f"^{re.escape(before)}", text, re.MULTILINE))
         assert found == 1, f"{page}: these lines stand {found} times, not once:\n{before}"
-        text = re.sub(rf"^{re.escape(before)}$", lambda _: after, text, flags=re.MULTILINE)  # noqa: B023
+        text = text.replace(before, after)
     return text
 
 
 def apply(project: BakedProject, page: str) -> None:
     """Make the edit of a page in a project."""
-    for kind, block in BLOCK.findall(project.read(f"docs/recipes/{page}.md")):
+    edit = project.read(f"docs/recipes/{page}.md")
+    for command in commands_of(edit):
+        if command.startswith("rm "):
+            run(*command.split(), folder=project.path)
+    for kind, block in BLOCK.findall(edit):
         if kind == "diff":
             header = CHANGED_FILE.match(block)
             assert header, f"{page}: a diff begins with --- a/<file>, +++ b/<file> and @@"
@@ -84,8 +94,8 @@ def test_recipe_trains_resumes_agrees_on_two_devices_and_keeps_the_conventions(
     git_repository(project.path)
     borrow(project, "pre-commit", "run", "--all-files")
     text = project.read(f"docs/recipes/{page}.md")
-    tried = tmp_path / "commands"
-    tried.write_text("\n".join(commands_of(text)), encoding="utf-8")
+    (tmp_path / "commands").write_text("\n".join(commands_of(text)), encoding="utf-8")
+    (tmp_path / "script.py").write_text(script_of(text), encoding="utf-8")
     for devices in ("cpu", "cpu:2"):
-        driver = ("python", str(CASES / "driver.py"), page, project.package, devices, str(tried))
-        borrow(project, *driver, timeout=900)
+        given = (page, project.package, devices, str(tmp_path))
+        borrow(project, "python", str(CASES / "driver.py"), *given, timeout=900)

@@ -6,6 +6,7 @@ import numpy as np
 
 
 def check(tried: Any) -> None:
+    """Compare the curves of one device and of two."""
     events = tried.events("runs/whole" if tried.devices == "cpu" else "runs/several")
     curve = {step: float(value.simple_value) for step, value in events["weight_norm"].items()}
     assert list(curve) == [5, 10, 15, 20]

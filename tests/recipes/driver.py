@@ -1,6 +1,6 @@
-"""Trains, stops, resumes, evaluates, predicts, exports and trains on, in one process: starting TensorFlow takes longest.
+"""Trains, stops, resumes, evaluates, predicts, exports and trains on, in one process: starting one takes longest.
 
-    python driver.py <page> <package> <devices> <file with the page's commands>
+    python driver.py <page> <package> <devices> <folder with the page's commands and script.py>
 
 It runs in the project's folder, first with one device, then with several, whose run is compared with that of one.
 """
@@ -74,11 +74,11 @@ class Tried:
         place = (f"--model_dir={model_dir}", f"--devices={self.devices}", f"--train_steps={steps}")
         return self.run("train", *PERIODS, *CONSTANT, *self.flags("train"), *given, *place)
 
-    def variables(self, model_dir: str) -> dict[str, np.ndarray]:
-        """Returns what the newest checkpoint of a run holds, but its state, by key."""
+    def variables(self, model_dir: str, step: int = STEPS) -> dict[str, np.ndarray]:
+        """Returns what a checkpoint of a run holds, by key."""
         import tensorflow as tf
 
-        reader = tf.train.load_checkpoint(f"{model_dir}/checkpoints/ckpt-{STEPS}")
+        reader = tf.train.load_checkpoint(f"{model_dir}/checkpoints/ckpt-{step}")
         return {
             key: np.asarray(reader.get_tensor(key)) for key in reader.get_variable_to_shape_map()
         }
@@ -102,10 +102,8 @@ class Tried:
         return tf.make_ndarray(value.tensor)
 
 
-def one_device(tried: Tried, *, prepares: bool) -> None:
+def one_device(tried: Tried) -> None:
     """All commands; a run that is stopped ends with the same bits."""
-    if prepares:
-        tried.run("prepare", *tried.flags("prepare"))
     tried.train("runs/stopped", steps=STEPS // 2)
     tried.train("runs/stopped")
     tried.train("runs/whole")
@@ -155,13 +153,16 @@ def several_devices(tried: Tried) -> None:
             np.testing.assert_allclose(found[name], value, atol=CLOSE, err_msg=name)
 
 
-def main(page: str, package: str, devices: str, commands: str) -> None:
+def main(page: str, package: str, devices: str, folder: str) -> None:
     """Tries a page's edit on some devices."""
-    tried = Tried(package, devices, Path(commands).read_text().splitlines())
+    tried = Tried(package, devices, Path(folder, "commands").read_text().splitlines())
     case = runpy.run_path(str(Path(__file__).parent / f"{page.replace('-', '_')}.py"))
-    case.get("before", lambda tried: None)(tried)
     if devices == "cpu":
-        one_device(tried, prepares=not case.get("NO_PREPARE"))
+        if case.get("PREPARES", True):
+            tried.run("prepare", *tried.flags("prepare"))
+        case.get("before", lambda tried: None)(tried)
+        runpy.run_path(str(Path(folder, "script.py")))
+        one_device(tried)
     else:
         several_devices(tried)
     case["check"](tried)

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-NO_PREPARE = True
+PREPARES = False
 
 
 def before(tried: Any) -> None:
+    """Write the arrays."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()
@@ -18,6 +19,7 @@ def before(tried: Any) -> None:
 
 
 def check(tried: Any) -> None:
+    """Compare a batch with the arrays."""
     if tried.devices == "cpu":
         run = tried.module("run").open_run("runs/whole")
         batch = run.batch("validation", 5)
