@@ -1,8 +1,8 @@
 """Every recipe of a generated project is a complete edit: it is applied as it stands on its page, checked and trained.
 
 A page under ``docs/recipes`` holds the edit as blocks: ``diff`` for a part of a file, ``python`` whose first line is a
-path for a whole one, other ``python`` to run, ``bash`` with the commands to try it. What must hold beyond training, resuming
-and the rest is in ``tests/recipes/<page>.py``: a page without it fails.
+path for a whole one, other ``python`` to run, ``bash`` with the commands to try it. What must hold beyond training and
+resuming is in ``tests/recipes/<page>.py``: a page without it fails.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY, Bake, BakedProject, Result, git_repository, run
+from conftest import CHOICES, REPOSITORY, Bake, BakedProject, Result, git_repository, run
 
 CASES = REPOSITORY / "tests" / "recipes"
 PROJECT = REPOSITORY / "{{cookiecutter.project_slug}}"
@@ -55,7 +55,7 @@ def apply(project: BakedProject, page: str) -> None:
     edit = project.read(f"docs/recipes/{page}.md")
     for command in commands_of(edit):
         if command.startswith("rm "):
-            run(*command.split(), folder=project.path)
+            run(*command.replace("rm ", "rm -f ").split(), folder=project.path)
     for kind, block in BLOCK.findall(edit):
         if kind == "diff":
             header = CHANGED_FILE.match(block)
@@ -82,15 +82,28 @@ def test_a_hunk_is_found_wherever_its_lines_stand_and_only_if_they_stand_once() 
         changed("b\nb\n", "-b\n+d\n", "page")
 
 
+@pytest.mark.parametrize("task", CHOICES["task"])
+def test_every_edit_can_be_made(bake: Bake, task: str) -> None:
+    project = bake(task=task, ci="none")
+    folder = project.path / "src"
+    before = {path: path.read_bytes() for path in folder.rglob("*.py")}
+    pages = sorted(project.path.glob("docs/recipes/*.md"))
+    assert pages
+    for page in pages:
+        apply(project, page.stem)
+        engine = folder / project.package / "engine"
+        assert all(path.read_bytes() == before[path] for path in engine.rglob("*.py"))
+        for path, text in before.items():
+            path.write_bytes(text)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("task", "page"), pages(), ids=lambda value: value)
 def test_recipe_trains_resumes_agrees_on_two_devices_and_keeps_the_conventions(
     bake: Bake, borrow: Callable[..., Result], tmp_path: Path, task: str, page: str
 ) -> None:
     project = bake(task=task, ci="none")
-    engine = {path: project.read(path) for path in project.files() if "/engine/" in path}
     apply(project, page)
-    assert all(project.read(path) == text for path, text in engine.items())
     git_repository(project.path)
     borrow(project, "pre-commit", "run", "--all-files")
     text = project.read(f"docs/recipes/{page}.md")
