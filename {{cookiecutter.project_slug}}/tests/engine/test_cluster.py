@@ -98,8 +98,10 @@ def test_a_description_that_is_wrong_is_told_in_one_line(environment, said):
     ("name", "value"),
     [
         *((name, "") for name in SLURM if name != "SLURM_STEP_NUM_TASKS"),
-        *((name, "two") for name in SLURM if name not in ("SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST")),
+        ("SLURM_STEP_TASKS_PER_NODE", "two"),
         ("SLURM_STEP_NODELIST", "node[1"),
+        ("SLURM_PROCID", "two"),
+        ("SLURM_JOB_ID", "two"),
     ],
 )
 def test_variables_of_slurm_that_are_wrong_are_named_in_one_line(kind, name, value, monkeypatch):

@@ -47,8 +47,9 @@ def together(workers, work, timeout=20.0):
     return results
 
 
-def test_alone_there_is_nobody_to_wait_for():
+def test_a_process_alone_waits_for_nobody():
     with peers.Peers(None, 0) as group:
+        group.barrier()
         assert group.is_chief
         assert group.gather("mine") == ["mine"]
         group.agree({"setting": "one"})
@@ -60,6 +61,18 @@ def test_values_of_all_go_to_all_in_the_order_of_the_workers(workers):
 
     for result in together(workers, work):
         assert result == [[{"worker": w, "round": i} for w in range(3)] for i in range(20)]
+
+
+def test_no_worker_passes_a_barrier_before_all_have_come(workers):
+    arrived = []
+
+    def work(group, index):
+        time.sleep(0.1 * index)
+        arrived.append(index)
+        group.barrier()
+        return len(arrived)
+
+    assert together(workers, work) == [3, 3, 3]
 
 
 def test_only_the_first_is_the_chief(workers):
@@ -135,7 +148,7 @@ def test_a_worker_that_is_silent_for_too_long_ends_the_others(start, workers):
         assert f"worker 2 ({workers[2]}) was silent for 2 s" in error_of(processes[i], 15)
 
 
-def test_what_went_wrong_in_one_is_told_by_all(start, workers):
+def test_an_error_of_one_worker_is_reported_by_all(start, workers):
     processes = [start(0), start(1, "raise errors.UserError('the disk is full')"), start(2)]
     assert error_of(processes[1]) == "error: the disk is full\n"
     for i in (0, 2):
@@ -153,7 +166,7 @@ def test_a_worker_that_never_arrives_is_named_within_the_time_given(start, worke
     assert time.monotonic() - began < 15
 
 
-def test_settings_that_differ_are_told_by_all(start, workers):
+def test_settings_that_differ_are_reported_by_all(start, workers):
     todo = "group.agree({'rate': f'--learning_rate={0.1 if group.is_chief else 0.2}'})"
     for process in [start(i, todo) for i in range(3)]:
         said = error_of(process)
@@ -178,7 +191,7 @@ def test_a_port_that_is_in_use_is_named(workers):
 
 
 @pytest.mark.parametrize("says", [b"GET / HTTP/1.1\r\n\r\n", b""], ids=["other", "nothing"])
-def test_a_stranger_at_the_door_is_ignored(start, workers, says):
+def test_a_connection_that_is_no_worker_is_ignored(start, workers, says):
     processes = [start(i, "print(group.gather(1))") for i in (0, 1)]
     host, _, port = workers[0].rpartition(":")
     deadline = time.monotonic() + 20

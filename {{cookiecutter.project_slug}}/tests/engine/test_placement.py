@@ -10,7 +10,6 @@ from {{ cookiecutter.__package_name }}.engine.distribute import placement
 from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.options import PlacementOptions
 
-
 RECIPE = Path(__file__).parents[2] / "docs" / "recipes" / "layer-on-a-device.md"
 
 

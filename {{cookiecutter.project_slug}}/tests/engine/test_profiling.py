@@ -21,13 +21,6 @@ def test_a_recording_that_never_ended_is_written_all_the_same(tmp_path):
     assert len(traces(tmp_path)) == 1
 
 
-def test_a_process_that_writes_nothing_records_nothing(tmp_path):
-    profiler = Profiler(tmp_path, (3, 5), writes=False)
-    profiler.at(3)
-    profiler.at(5)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_run_that_resumes_after_the_first_step_records_nothing(tmp_path):
     profiler = Profiler(tmp_path, (3, 5))
     profiler.at(5)

@@ -53,14 +53,14 @@ def test_a_run_of_a_single_call_has_a_throughput_too():
     assert shown.examples_per_second() == pytest.approx(160)
 
 
-def test_at_the_end_it_tells_of_the_input_and_what_to_do_if_that_is_slow(caplog):
+def test_the_summary_says_how_long_steps_waited_for_input_and_what_to_do_about_it(caplog):
     caplog.set_level("INFO", logger="absl")
     shown = Progress(0, 100, batch_size=32)
     shown.update(10, 10, seconds=40.0, loss=0.0, waited=30.0)
     shown.update(20, 10, seconds=2.0, loss=0.0, waited=0.02)
-    shown.tell("do this")
+    shown.log_summary("do this")
     shown.update(30, 10, seconds=2.0, loss=0.0, waited=1.98)
-    shown.tell("do this")
+    shown.log_summary("do this")
     assert [record.getMessage() for record in caplog.records] == [
         "trained | examples_per_second: 160, waiting for input: 1.0 % of the time",
         "trained | examples_per_second: 160, waiting for input: 50.0 % of the time",
@@ -68,9 +68,9 @@ def test_at_the_end_it_tells_of_the_input_and_what_to_do_if_that_is_slow(caplog)
     ]
 
 
-def test_it_does_not_blame_the_input_for_handing_over_batches_to_very_short_steps(caplog):
+def test_very_short_steps_do_not_count_as_waiting_for_input(caplog):
     shown = Progress(0, 2_000, batch_size=32)
     shown.update(1_000, 1_000, seconds=4.0, loss=0.0)
     shown.update(2_000, 1_000, seconds=0.3, loss=0.0, waited=0.2)
-    shown.tell("do this")
+    shown.log_summary("do this")
     assert caplog.records == []

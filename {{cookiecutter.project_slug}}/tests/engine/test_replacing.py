@@ -163,9 +163,9 @@ def test_a_data_set_in_another_format_is_written_kept_repaired_and_replaced(tmp_
     assert {name: split.examples for name, split in loaded.splits.items()} == {
         **{"train": 3, "validation": 4, "test": 5}
     }
-    assert set(os.listdir(data_dir)) == set(loaded.files) == {
-        *("dataset.json", "train.npy", "validation.npy", "test.npy")
-    }
+    files = ["dataset.json", "train.npy", "validation.npy", "test.npy"]
+    assert loaded.files == files
+    assert sorted(os.listdir(data_dir)) == sorted(files)
     before = {path.name: path.stat() for path in data_dir.iterdir()}
     assert prepare_arrays(data_dir, 1) == loaded
     assert "holds this data set already" in capsys.readouterr().out

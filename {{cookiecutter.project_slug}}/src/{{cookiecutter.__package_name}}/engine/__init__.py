@@ -21,3 +21,22 @@ The modules that stand here are what a project's own files import:
 The folders hold what is behind them: ``data`` (records, shards, splits), ``distribute`` (devices, workers),
 ``run`` (the trainer and what a run saves), ``export`` and ``system`` (files, start-up).
 """
+
+import importlib
+from types import ModuleType
+
+_MOVED = {
+    **dict.fromkeys(("preparing", "records", "replacing", "splits", "tfrecord"), "data"),
+    **dict.fromkeys(("cluster", "peers", "placement"), "distribute"),
+    **dict.fromkeys(("files", "lock", "startup"), "system"),
+    **dict.fromkeys(("checkpoints", "events", "loop", "manifest", "numerics", "profiling"), "run"),
+    **dict.fromkeys(("progress", "protocols", "state", "steps", "warm_start"), "run"),
+    "restored": "export",
+}
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Finds a module where the last release had it, directly in ``engine``; goes with the next release."""
+    if name not in _MOVED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(f".{_MOVED[name]}.{name}", __name__)

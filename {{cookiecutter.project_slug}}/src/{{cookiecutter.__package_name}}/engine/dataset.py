@@ -145,7 +145,7 @@ def write(
         ValueError: a feature is called ``x`` and others are columns of ``x``.
     """
     if vocab.x in features and len(by_column(features)) < len(features):
-        raise ValueError(f"features {vocab.x!r} and {column_feature('...')!r}: x is one or the other")
+        raise ValueError(f"features {vocab.x!r}, {column_feature('...')!r}: x is one or the other")
     description = {
         "format": FORMAT,
         "source": source,

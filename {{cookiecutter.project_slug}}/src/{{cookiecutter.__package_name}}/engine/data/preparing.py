@@ -86,10 +86,11 @@ def prepare(
         UserError: ``data_dir`` cannot or must not be written, or ``read`` raised one.
     """
     chosen = indices or numbers or {}
-    per_shard = math.ceil(len(chosen[dataset.TRAIN]) / shards)
+    sizes = {split: len(of) for split, of in chosen.items()}
+    per_shard = math.ceil(sizes[dataset.TRAIN] / shards)
 
     def fill(folder: Path) -> dict[str, dataset.Split]:
-        with tqdm(total=sum(map(len, chosen.values())), unit=" examples", disable=None) as bar:
+        with tqdm(total=sum(sizes.values()), unit=" examples", disable=None) as bar:
 
             def examples(split: str) -> Iterator[Example]:
                 for index in chosen[split].tolist():
@@ -101,9 +102,9 @@ def prepare(
 
             return {
                 split: records.write_split(
-                    folder, split, examples(split), features, len(of), math.ceil(len(of) / per_shard)
+                    folder, split, examples(split), features, n, math.ceil(n / per_shard)
                 )
-                for split, of in chosen.items()
+                for split, n in sizes.items()
             }
 
     return write(data_dir, fill, features=features, **described)

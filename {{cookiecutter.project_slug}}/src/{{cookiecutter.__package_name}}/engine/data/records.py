@@ -1,8 +1,8 @@
 """TFRecord shards with random access.
 
 The shards are plain TFRecord files, which other programs read too. Beside them lies one index for each split, which
-says where every record begins: so a batch can be any set of examples, as a pure function of (data, seed, step) needs it,
-and resuming rereads nothing.
+says where every record begins: so a batch can be any set of examples, a pure function of (data, seed, step), and
+resuming rereads nothing.
 """
 
 import hashlib

@@ -18,7 +18,7 @@ from ..errors import UserError
 from ..system.files import staged
 
 
-class _Unchanged(Exception):
+class _UnchangedError(Exception):
     """The data set that is there is the new one."""
 
 
@@ -62,11 +62,11 @@ def replace(
             write(new)
             if old and _same([dataset.FILE], new, target):
                 if _same(old.files, new, target):
-                    raise _Unchanged
+                    raise _UnchangedError
                 # Otherwise its files are damaged, and replaced by good ones.
             elif old and not overwrite:
                 raise another
-    except _Unchanged:
+    except _UnchangedError:
         return False
     except OSError as error:
         raise UserError(

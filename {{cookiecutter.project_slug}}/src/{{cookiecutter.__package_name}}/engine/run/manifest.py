@@ -22,7 +22,7 @@ _GIT_SECONDS = 10
 
 
 class Manifest:
-    """The manifest of one run; every change is written at once."""
+    """The manifest of one run; every change is written at once. Of several workers, the chief alone has one."""
 
     def __init__(
         self,
@@ -33,18 +33,24 @@ class Manifest:
         data: DataPosition,
         writes: bool = True,
     ) -> None:
-        """Takes over the history of the manifest in ``model_dir``, if there is one.
+        """Goes on with the history of the manifest in ``model_dir``, if there is one.
 
         Args:
             model_dir: the folder of the run.
             strategy: as ``placement.strategy`` returns it.
             deterministic: whether only operations are used that repeat bit for bit.
             data: what the run reads.
-            writes: whether this process writes the manifest; of several that train together, one does.
         """
         self._writes = writes
         self._path = Path(model_dir) / FILE
-        self._made_with = _made_with()
+        self._made_with = {
+            "command": sys.orig_argv,
+            "git": _git(),
+            "versions": {
+                "python": platform.python_version(),
+                **{name: importlib.metadata.version(name) for name in _PACKAGES},
+            },
+        }
         self._values: dict[str, Any] = {
             **self._made_with,
             "platform": platform.platform(),
@@ -56,7 +62,7 @@ class Manifest:
         }
 
     def begin(self, event: str, step: int, **details: Any) -> None:
-        """Records a start or resume, with the command, the code and the versions that it was made with."""
+        """Records a start or resume, with the command, the commit and the versions."""
         self.record(event, step, **details, **self._made_with)
 
     def finish(self, step: int, result: Mapping[str, Any]) -> None:
@@ -75,17 +81,6 @@ class Manifest:
         self._values["history"].append({"event": event, "step": step, "time": now, **details})
         if self._writes:
             write_text(self._path, to_json(self._values, indent=2, ensure_ascii=False) + "\n")
-
-
-def _made_with() -> dict[str, Any]:
-    return {
-        "command": sys.orig_argv,
-        "git": _git(),
-        "versions": {
-            "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in _PACKAGES},
-        },
-    }
 
 
 def _history(path: Path) -> list[dict[str, Any]]:

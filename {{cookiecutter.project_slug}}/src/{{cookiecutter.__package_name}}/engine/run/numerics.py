@@ -1,4 +1,4 @@
-"""What ``--check_numerics`` found, in one line instead of TensorFlow's hundred."""
+"""What ``--check_numerics`` found, in one line in place of TensorFlow's hundred."""
 
 import re
 
@@ -12,7 +12,7 @@ _FRAME = re.compile(r"\+ \S*?([^/\s]+/[^/\s]+\.py) \(L(\d+)\)")
 
 
 def explained(error: tf.errors.OpError) -> UserError | None:
-    """Returns what to tell of an operation that made a NaN or Inf; None if the error is another one.
+    """Returns the error of an operation that made a NaN or Inf, in one line; None if it is another error.
 
     Args:
         error: raised by a function that was traced under ``tf.debugging.enable_check_numerics``.

@@ -10,18 +10,17 @@ from absl import logging
 
 
 class Profiler:
-    """Records the steps after the first of two given ones, up to the second."""
+    """Records the steps after the first of two given ones, up to the second. It is an action of the chief."""
 
-    def __init__(self, folder: Path, steps: tuple[int, ...], *, writes: bool = True) -> None:
-        """Records into ``folder``; nothing where ``steps`` is empty, or if not ``writes``."""
+    def __init__(self, folder: Path, steps: tuple[int, ...]) -> None:
+        """Records into ``folder``; nothing where ``steps`` is empty."""
         self.steps = steps
-        self._writes = writes
         self._folder = folder
         self._is_recording = False
 
     def at(self, step: int) -> None:
-        """Begins or ends the recording; called after each of ``steps``."""
-        if step == self.steps[0] and self._writes:
+        """Starts or ends the recording; called after each of ``steps``."""
+        if step == self.steps[0]:
             tf.profiler.experimental.start(str(self._folder))
             self._is_recording = True
         else:

@@ -1,4 +1,4 @@
-"""Shows how training goes: a bar on a terminal, a log line now and then elsewhere."""
+"""Shows the progress of training: a bar on a terminal, a log line every ten seconds elsewhere."""
 
 import sys
 import time
@@ -10,7 +10,7 @@ from ...vocab import vocab
 
 _LOG_SECONDS = 10.0
 _MUCH_WAITING = 0.1
-_HANDING_OVER = 5e-4  # seconds a step: very short ones wait so long for a batch that is there, no fault of the input
+_HAND_OVER = 5e-4  # seconds a step to get a batch that is ready: much of a very short step
 
 
 class Progress:
@@ -19,7 +19,7 @@ class Progress:
     def __init__(
         self, first_step: int, last_step: int, batch_size: int, *, shown: bool = True
     ) -> None:
-        """Begins at ``first_step`` of ``last_step``; of several processes that train together, one shows it."""
+        """Starts at ``first_step`` of ``last_step``; of several workers, only the chief's is ``shown``."""
         self.bar = tqdm(
             total=last_step,
             initial=first_step,
@@ -39,18 +39,18 @@ class Progress:
     def update(
         self, step: int, count: int, seconds: float, loss: float, waited: float = 0.0
     ) -> float:
-        """Takes in that ``count`` steps, up to ``step``, took ``seconds``; returns examples per second.
+        """Adds the ``count`` steps of one call, which took ``seconds``; returns examples per second.
 
         Args:
             step: the last step taken.
-            count: how many were taken in this call.
-            seconds: that the call took.
+            count: how many were taken.
+            seconds: how long they took.
             loss: of the last step.
-            waited: seconds of these that went into waiting for input.
+            waited: how many of these seconds went into waiting for input.
         """
         examples = count * self._batch_size
         self._calls += 1
-        if self._calls == 2:  # the first one, which also traced, counts only if it is alone
+        if self._calls == 2:  # the first one counts only if it is alone
             self._examples, self.seconds, self.waited = 0, 0.0, 0.0
         self._examples += examples
         self.seconds += seconds
@@ -68,11 +68,11 @@ class Progress:
         return examples / seconds
 
     def examples_per_second(self) -> float:
-        """Returns the throughput so far, without the first call if there are others."""
+        """Returns the throughput so far, without the first call, which traced, if there are others."""
         return self._examples / self.seconds if self.seconds else 0.0
 
-    def tell(self, advice: str) -> None:
-        """Logs the throughput and the share of the time spent waiting for input; if that is large, with ``advice``."""
+    def log_summary(self, advice: str) -> None:
+        """Logs the throughput and the share of time spent waiting for input; if that is large, with ``advice``."""
         if not self.seconds:
             return
         waiting = self.waited / self.seconds
@@ -81,5 +81,7 @@ class Progress:
             *(vocab.examples_per_second, self.examples_per_second(), 100 * waiting),
         )
         steps = self._examples / self._batch_size
-        if self.waited - steps * _HANDING_OVER > _MUCH_WAITING * self.seconds:
+        if self.waited - steps * _HAND_OVER > _MUCH_WAITING * self.seconds:
             logging.warning("input is the bottleneck: %s", advice)
+
+    tell = log_summary

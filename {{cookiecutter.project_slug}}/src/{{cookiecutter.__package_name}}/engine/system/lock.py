@@ -11,7 +11,7 @@ from ..errors import UserError
 
 @contextlib.contextmanager
 def lock_folder(model_dir: str) -> Iterator[None]:
-    """Makes the folder of a run and holds its lock, which the system gives back however the process ends.
+    """Makes the folder of a run and holds its lock, which the system releases however the process ends.
 
     Raises:
         UserError: the folder cannot be written, or another process trains in it.
@@ -19,8 +19,7 @@ def lock_folder(model_dir: str) -> Iterator[None]:
     folder = Path(model_dir)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(folder / ".lock")
-        lock.acquire(blocking=False)
+        lock = filelock.FileLock(folder / ".lock").acquire(blocking=False)
     except filelock.Timeout:
         raise UserError(
             f"--model_dir={model_dir}: another process trains there; wait for it or name another"
@@ -29,7 +28,5 @@ def lock_folder(model_dir: str) -> Iterator[None]:
         raise UserError(
             f"--model_dir={model_dir}: cannot be written ({error.strerror}); name a folder that can"
         ) from None
-    try:
+    with lock:
         yield
-    finally:
-        lock.release()

@@ -1,4 +1,4 @@
-"""Brings TensorFlow into the process, so that commands begin soon, steps keep their memory and shards stay open.
+"""Imports TensorFlow so that commands start fast, steps reuse their memory and shards stay open.
 
 Everything that trains or predicts calls ``import_tensorflow`` before it imports anything that needs TensorFlow.
 """
@@ -17,7 +17,7 @@ _OPEN_FILES = 65_536
 
 
 def import_tensorflow() -> None:
-    """Imports TensorFlow; what the environment already says of its set-up stays."""
+    """Imports TensorFlow; variables of the environment that configure it are kept."""
     if "tensorflow" in sys.modules:
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # its start-up messages
@@ -28,11 +28,11 @@ def import_tensorflow() -> None:
 
 
 def _keep_memory() -> None:
-    """Lets the process keep what a step frees for the next step.
+    """Keeps in the process what a step frees, for the next step.
 
-    TensorFlow takes the memory of a CPU from glibc, which gives large blocks back to the system once they are free.
-    Each step then touches new pages, which the system has to clear. Instead, tensors come from the pool
-    that TensorFlow has for GPUs, limited by the machine's memory, and glibc keeps the rest.
+    On a CPU, TensorFlow allocates with glibc, which returns large blocks to the system once they are free: each step
+    then touches new pages, which the system has to clear. Instead, tensors come from the allocator that TensorFlow
+    has for GPUs, limited by the machine's memory, and glibc keeps the rest.
     """
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "1")
     if sys.platform != "linux":
@@ -46,7 +46,7 @@ def _keep_memory() -> None:
 
 
 def _allow_open_files() -> None:
-    """Raises the limit of open files as far as it goes: most systems begin with so few that shards would be closed."""
+    """Raises the limit of open files as far as it goes: with the usual one, shards would be closed."""
     if sys.platform == "win32":
         return
     import resource
@@ -60,7 +60,7 @@ def _allow_open_files() -> None:
 
 @contextlib.contextmanager
 def _hidden(names: tuple[str, ...]) -> Iterator[None]:
-    """Makes imports of these packages fail, unless they are there already."""
+    """Makes imports of these packages fail, unless they were imported before."""
     hidden = [name for name in names if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     try:
@@ -72,7 +72,7 @@ def _hidden(names: tuple[str, ...]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_collections() -> Iterator[None]:
-    """Keeps the garbage collector from going through modules, now and later: they are there to stay."""
+    """Keeps the garbage collector away from modules, now and later: they are never freed."""
     gc.disable()
     try:
         yield
