@@ -4,13 +4,15 @@ A project's own are listed in ``actions.py`` beside ``model.py``. They happen on
 whatever ``--steps_per_loop`` is and wherever the run was stopped: the graph loop ends there.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import summaries
-from .run.protocols import Model
-from .summaries import Writer
+if TYPE_CHECKING:
+    from .run.protocols import Model
+    from .summaries import Writer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Action:
 
 def perform(action: Action, context: Context) -> None:
     """Calls an action; what it shows by ``summaries.write`` is written at once."""
+    from . import summaries  # imports TensorFlow, which the loop and its signals do without
 
     def receive(kind: str, name: str, value: Any) -> None:
         context.writer.write(kind, name, value, context.step)
