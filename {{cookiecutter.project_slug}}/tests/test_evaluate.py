@@ -29,6 +29,7 @@ def test_metrics_are_written_into_the_run_and_nothing_has_to_be_repeated(command
     assert metrics["error"] == pytest.approx(last["validation_error"])  # at the end of training
 
 
+@pytest.mark.slow
 def test_a_run_is_evaluated_from_python_as_by_the_command(command_line, run):
     by_command = result(command_line("evaluate", f"--model_dir={run}", "--split=test"))
     assert evaluate.evaluate(model_dir=str(run), split="test") == by_command
@@ -36,6 +37,7 @@ def test_a_run_is_evaluated_from_python_as_by_the_command(command_line, run):
         evaluate.evaluate(model_dir=str(run), splits="test")
 
 
+@pytest.mark.slow
 def test_runs_are_compared_in_one_table(command_line, run, trained, tmp_path):
     other = shutil.copytree(trained, tmp_path / "other")
     arguments = (f"--model_dir={run}", f"--compare={other}")

@@ -235,6 +235,7 @@ def test_a_finished_run_has_nothing_left_and_says_why(trainer, trained):
     assert trainer(trained, train_steps=STEPS + 1).why_finished is None
 
 
+@pytest.mark.slow
 def test_weights_and_gradients_are_shown_whenever_curves_are_written(
     trainer, event_values, tmp_path
 ):
@@ -257,6 +258,7 @@ def test_weights_and_gradients_are_shown_whenever_curves_are_written(
         assert np.linalg.norm(of_variables) == pytest.approx(float(norms[step]), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_averages_are_what_is_evaluated_and_restored(trainer, prepared, checkpoint, tmp_path):
     options = dataclasses.replace(OPTIMIZER, ema_momentum=0.9)
     run = trainer(tmp_path, optimizer=options, train_steps=20)
@@ -298,7 +300,11 @@ def ten_steps(finished_at_ten, tmp_path):
     ("schedule", "rate"),
     [
         ("constant", lambda step: 0.005),
-        ("cosine", lambda step: 0.005 * (1 + math.cos(math.pi * (step - 1) / 20)) / 2),
+        pytest.param(
+            "cosine",
+            lambda step: 0.005 * (1 + math.cos(math.pi * (step - 1) / 20)) / 2,
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_more_steps_go_on_from_the_last_and_use_a_new_learning_rate(

@@ -374,6 +374,7 @@ def head(prepared):
     return [variable.path for variable in Model.for_dataset(prepared).network.layers[-1].variables]
 
 
+@pytest.mark.slow
 def test_a_run_with_repeated_flags_is_repeated_by_its_flag_file(
     command_line, trained, data_dir, tmp_path, checkpoint, head
 ):

@@ -93,6 +93,7 @@ def test_figures_are_those_of_scikit_learn(
     assert figures["loss"] == pytest.approx(log_loss(y, probabilities), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_tensorboard_shows_the_confusion_matrix_and_the_worst_mistakes_once(
     command_line, run, event_values
 ):
