@@ -97,7 +97,7 @@ def test_the_report_renders_alone(project: Path) -> None:
     report = project / "runs" / "baseline" / "report.html"
     with browser.watched() as seen:
         seen.page.goto(report.as_uri())
-        for heading in ("Figures", "Split test", "Curves", "Flags", "Manifest"):
+        for heading in ("Metrics", "Split test", "Curves", "Flags", "Manifest"):
             assert seen.page.get_by_role("heading", name=heading, exact=True).is_visible()
         assert seen.page.locator("svg").first.bounding_box()["height"] > 100
         for image in seen.page.locator("img").all():

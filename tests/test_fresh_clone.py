@@ -66,7 +66,7 @@ def test_first_command_ends_with_a_trained_project(
     trained, evaluated = (
         json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")
     )
-    assert trained["error"] <= 0.03
+    assert trained["validation_error"] <= 0.03
     assert evaluated["error"] <= 0.04
     assert list((clone / "build" / "digit-classifier" / "runs" / "baseline").glob("**/*tfevents*"))
     assert run("git", "status", "--porcelain", folder=clone).stdout == ""
