@@ -67,37 +67,26 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A prepared data set, as ``load`` found it.
-
-    Attributes:
-        folder: where the shards are.
-        source: what it was prepared from.
-        seed: decided the splits and the order of the examples.
-        features: by name.
-        classes: their names, in the order of the labels; empty where there are none.
-        statistics: taken on the training split only; what they are is up to ``prepare``.
-        splits: by name, the three of ``SPLITS``.
-        fingerprint: SHA-256 of ``dataset.json``, in hexadecimal; equal if and only if the data is.
-    """
+    """A prepared data set, as ``load`` found it."""
 
     folder: Path
     source: str
-    seed: int
+    seed: int  # decided the splits and the order of the examples
     features: dict[str, Feature]
-    classes: list[str]
-    statistics: dict[str, Any]
-    splits: dict[str, Split]
-    fingerprint: str
+    classes: list[str]  # in the order of the labels; empty where there are none
+    statistics: dict[str, Any]  # of the training split; what they are is up to ``prepare``
+    splits: dict[str, Split]  # the three of ``SPLITS``
+    fingerprint: str  # SHA-256 of ``dataset.json``, in hexadecimal; equal if and only if the data is
 
     @property
     def example_bytes(self) -> int:
         """Memory that one decoded example takes; of strings, what they take in the shards."""
         fixed = [feature for feature in self.features.values() if feature.dtype != "string"]
-        decoded = sum(math.prod(f.shape) * np.dtype(f.dtype).itemsize for f in fixed)
+        size = sum(math.prod(f.shape) * np.dtype(f.dtype).itemsize for f in fixed)
         if len(fixed) < len(self.features):
             shards = [shard for split in self.splits.values() for shard in split.shards]
-            decoded += sum(s.bytes for s in shards) // max(1, sum(s.examples for s in shards))
-        return decoded
+            size += sum(s.bytes for s in shards) // max(1, sum(s.examples for s in shards))
+        return size
 
     @property
     def files(self) -> list[str]:
@@ -119,9 +108,8 @@ def by_column(features: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the values by feature with those of columns gathered in a dictionary, ``x``."""
     prefix = column_feature("")
     columns = {k.removeprefix(prefix): v for k, v in features.items() if k.startswith(prefix)}
-    if not columns:
-        return dict(features)
-    return {vocab.x: columns, **{k: v for k, v in features.items() if not k.startswith(prefix)}}
+    others = {k: v for k, v in features.items() if not k.startswith(prefix)}
+    return {vocab.x: columns, **others} if columns else others
 
 
 def index_file(split: str) -> str:
@@ -164,30 +152,30 @@ def write(
 
 
 def load(data_dir: str | Path) -> Dataset:
-    """Reads ``dataset.json`` and checks that the shards are the ones that it describes.
+    """Reads ``dataset.json`` and checks that it is as ``write`` wrote it and that the shards have their sizes.
 
-    Looks at the size of each shard, not at its contents: those are checked when they are read.
+    The contents of the shards are checked when they are read.
 
     Raises:
-        UserError: there is no data yet; ``dataset.json`` is damaged or of another format; a split is empty; a shard
-            is missing or of another size; ``dataset.json`` is not what ``write`` wrote.
+        UserError: there is no data yet; ``dataset.json`` is damaged, changed or of another format; a split is empty; a
+            shard is missing or of another size.
     """
     dataset = read_description(data_dir)
     path = dataset.folder / FILE
     for name, split in dataset.splits.items():
         if not split.examples:
-            raise UserError(f"{path}: the split {name!r} is empty; {advice(dataset.folder)}")
+            raise damaged(path, f"the split {name!r} is empty")
         for shard in split.shards:
-            _check_size(dataset.folder, shard)
+            _check_size(dataset.folder / shard.file, shard.bytes)
     description = json.loads(path.read_bytes())
     # Else an edited feature, class or statistic would fail deep inside the model, or not at all.
     if description.get("digest") != _digest(description):
-        raise UserError(f"{path}: was changed after it was written; {advice(dataset.folder)}")
+        raise damaged(path, "was changed after it was written")
     return dataset
 
 
 def read_description(data_dir: str | Path) -> Dataset:
-    """Reads ``dataset.json`` without looking at the shards.
+    """Reads ``dataset.json`` without a look at the shards.
 
     Raises:
         UserError: there is no data yet, or ``dataset.json`` is damaged or of another format.
@@ -196,27 +184,27 @@ def read_description(data_dir: str | Path) -> Dataset:
     path = folder / FILE
     try:
         contents = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        raise UserError(f"--data_dir={folder}: no data there yet; {advice(folder)}") from None
-    except OSError as error:
-        raise UserError(
-            f"{path}: cannot be read ({error.strerror}); check its permissions"
-        ) from None
-    try:
         description = json.loads(contents)
-        if description["format"] != FORMAT:
-            raise UserError(
-                f"{path}: its format is {description['format']!r}, this program reads {FORMAT}; "
-                f"{advice(folder)}"
-            )
-        return _parse(folder, description, hashlib.sha256(contents).hexdigest())
+        found = description["format"]
+        if found == FORMAT:
+            return _parse(folder, description, hashlib.sha256(contents).hexdigest())
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(f"--data_dir={folder}: no data there yet; {_advice(folder)}") from None
+    except OSError as error:
+        problem = f"{path}: cannot be read ({error.strerror}); check its permissions"
+        raise UserError(problem) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         detail = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise UserError(f"{path}: damaged ({detail}); {advice(folder)}") from None
+        raise damaged(path, f"damaged ({detail})") from None
+    raise damaged(path, f"its format is {found!r}, this program reads {FORMAT}")
 
 
-def advice(folder: str | Path) -> str:
-    """Returns what to do about data that is missing or damaged."""
+def damaged(path: Path, problem: str) -> UserError:
+    """Returns the error of a file of a data set, with the command that prepares it anew."""
+    return UserError(f"{path}: {problem}; {_advice(path.parent)}")
+
+
+def _advice(folder: Path) -> str:
     package = (__package__ or "").rpartition(".")[0]
     return (
         f"prepare it with: python -m {package}.prepare --source=... --data_dir={folder} "
@@ -253,13 +241,11 @@ def _digest(description: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
-def _check_size(folder: Path, shard: Shard) -> None:
-    path = folder / shard.file
+def _check_size(path: Path, expected: int) -> None:
     try:
         size = path.stat().st_size
     except OSError as error:
-        raise UserError(
-            f"{path}: named in {FILE}, but cannot be read ({error.strerror}); {advice(folder)}"
-        ) from None
-    if size != shard.bytes:
-        raise UserError(f"{path}: holds {size} bytes, {FILE} says {shard.bytes}; {advice(folder)}")
+        problem = f"named in {FILE}, but cannot be read ({error.strerror})"
+        raise damaged(path, problem) from None
+    if size != expected:
+        raise damaged(path, f"holds {size} bytes, {FILE} says {expected}")

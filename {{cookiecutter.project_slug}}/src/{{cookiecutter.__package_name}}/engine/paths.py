@@ -11,8 +11,8 @@ def expand(flag: str, patterns: Sequence[str], extensions: Sequence[str]) -> lis
     """Returns the files that ``patterns`` name, those of each in the order of their names.
 
     Args:
-        flag: the flag that the patterns come from, for messages: ``--input``.
-        patterns: files, folders (all files in them and their folders, hidden ones left out) or shell patterns.
+        flag: that the patterns come from, for messages: ``--input``.
+        patterns: files, folders (all files below them, hidden ones left out) or shell patterns.
         extensions: in lower case, of the files to take from folders: ``.png``.
 
     Raises:
@@ -23,17 +23,17 @@ def expand(flag: str, patterns: Sequence[str], extensions: Sequence[str]) -> lis
     files: list[Path] = []
     for pattern in patterns:
         path = Path(pattern)
+        problem = "no such file; name a file, folder or pattern"
         if path.is_dir():
             found = [p for p in sorted(path.rglob("*")) if _is_wanted(p, path, extensions)]
-            if not found:
-                raise UserError(f"{flag}={pattern}: holds no {' or '.join(extensions)} file")
+            problem = f"holds no {' or '.join(extensions)} file"
         elif path.exists():
             found = [path]
         else:
             found = [Path(p) for p in sorted(glob.glob(pattern, recursive=True))]
             found = [p for p in found if p.is_file()]
-            if not found:
-                raise UserError(f"{flag}={pattern}: no such file; name a file, folder or pattern")
+        if not found:
+            raise UserError(f"{flag}={pattern}: {problem}")
         files += found
     return files
 

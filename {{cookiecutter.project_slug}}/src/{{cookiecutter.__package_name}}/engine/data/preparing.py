@@ -80,7 +80,7 @@ def prepare(
         numbers: what the last release called ``indices``; it goes with the next.
         see: called with each training example as it is written.
         shards: number of files of the training split; the other splits get files of about the same size.
-        described: ``source``, ``seed``, ``classes``, ``statistics`` and ``overwrite``, as ``write`` takes them.
+        described: ``source``, ``seed``, ``classes``, ``statistics`` and ``overwrite``.
 
     Raises:
         UserError: ``data_dir`` cannot or must not be written, or ``read`` raised one.
@@ -113,6 +113,5 @@ def prepare(
 def print_counts(prepared: dataset.Dataset) -> None:
     """Prints the number of examples in each split."""
     for name, split in prepared.splits.items():
-        count = len(split.shards)
-        files = f"{count} shard{'s' if count > 1 else ''}"
-        command.print_line(f"{name}: {split.examples} examples in {files}")
+        shards = f"{len(split.shards)} shard{'s' if len(split.shards) > 1 else ''}"
+        command.print_line(f"{name}: {split.examples} examples in {shards}")

@@ -28,10 +28,6 @@ _MOST_OPEN = 4_096  # shards, by one reader, where the system allows more
 def serialise(example: Mapping[str, Any], features: Mapping[str, Feature]) -> bytes:
     """Returns an example as a serialised ``tf.train.Example``, uint8 values as one string of bytes: fast to parse.
 
-    Args:
-        example: an array or scalar for each name in ``features``.
-        features: the dtype and shape that each must have.
-
     Raises:
         ValueError: names, dtypes or shapes are not those of ``features``.
     """
@@ -46,15 +42,7 @@ def serialise(example: Mapping[str, Any], features: Mapping[str, Feature]) -> by
 
 
 def parse(serialised: tf.Tensor, features: Mapping[str, Feature]) -> dict[str, tf.Tensor]:
-    """Parses a batch of serialised examples at once.
-
-    Args:
-        serialised: ``[batch]`` string.
-        features: what to take from each example.
-
-    Returns:
-        For each feature a tensor ``[batch, *shape]`` of its dtype.
-    """
+    """Parses a batch of serialised examples, ``[batch] string``: for each feature a tensor ``[batch, *shape]``."""
     parsed = tf.io.parse_example(
         serialised,
         {
@@ -91,21 +79,11 @@ def write_split(
 ) -> Split:
     """Writes ``<name>-SSSSS-of-NNNNN.tfrecord`` and ``<name>.index.npy`` into ``folder``.
 
-    Examples go to the shards in contiguous runs of nearly equal length, one at a time: they are never all in memory.
-
-    Args:
-        folder: a new folder.
-        name: of the split.
-        examples: the examples in their order; see ``serialise``.
-        features: of every example.
-        examples_count: how many ``examples`` yields.
-        shards: how many files to write, if there are as many examples.
-
-    Returns:
-        What ``dataset.json`` says about the split.
+    The ``examples``, as ``serialise`` takes them, are never all in memory; shards hold contiguous runs of nearly equal
+    length, and no shard is empty.
 
     Raises:
-        ValueError: ``examples`` yields fewer or more than ``examples_count``.
+        ValueError: ``examples`` yields fewer or more than ``examples_count``, or one is not as ``features`` say.
     """
     shards = max(1, min(shards, examples_count))
     index = np.zeros([examples_count, 3], np.int64)
@@ -138,19 +116,13 @@ class Reader:
         self._folder = Path(folder)
         self._shards = split.shards
         self._first = np.cumsum([0, *(shard.examples for shard in split.shards)])
-        self._index = self._load_index(dataset.index_file(name))
+        self._index = self._load_index(self._folder / dataset.index_file(name))
         self._open: OrderedDict[int, tfrecord.File] = OrderedDict()
         self._most_open = _most_open()
         self._lock = threading.Lock()
 
     def read(self, indices: np.ndarray) -> np.ndarray:
-        """Returns the payloads of some records.
-
-        Args:
-            indices: ``[n]`` int64, of examples within the split; any order, repetitions allowed.
-
-        Returns:
-            ``[n]`` object, each a ``bytes``.
+        """Returns the payloads of records, ``[n] object`` of bytes, by ``indices``, ``[n] int64`` in any order.
 
         Raises:
             UserError: a record is corrupt or cut short, or its shard cannot be read.
@@ -168,13 +140,12 @@ class Reader:
                     current, file = shard, self._file(shard)
                 framed = file.read(size, offset)
             except OSError as error:
-                problem = f"cannot be read ({error.strerror})"
-                raise self._error(self._shards[shard].file, problem) from None
+                raise self._error(shard, f"cannot be read ({error.strerror})") from None
             payload = tfrecord.unframe(framed)
             if payload is None or len(framed) != size:
-                what = "is corrupt" if len(framed) == size else "is cut short"
-                problem = f"record {indices[position] - self._first[shard]} {what}"
-                raise self._error(self._shards[shard].file, problem)
+                what = "corrupt" if len(framed) == size else "cut short"
+                record = indices[position] - self._first[shard]
+                raise self._error(shard, f"record {record} is {what}")
             payloads[position] = payload
         return payloads
 
@@ -188,18 +159,18 @@ class Reader:
                 self._open.popitem(last=False)
             return file
 
-    def _error(self, file: str, problem: str) -> UserError:
-        return UserError(f"{self._folder / file}: {problem}; {dataset.advice(self._folder)}")
+    def _error(self, shard: int, problem: str) -> UserError:
+        return dataset.damaged(self._folder / self._shards[shard].file, problem)
 
-    def _load_index(self, file: str) -> np.ndarray:
+    def _load_index(self, path: Path) -> np.ndarray:
         try:
             # Mapped into memory: it is shared by all processes and need not fit.
-            index = np.lib.format.open_memmap(self._folder / file, mode="r")
+            index = np.lib.format.open_memmap(path, mode="r")
         except (OSError, ValueError) as error:
-            problem = error.strerror if isinstance(error, OSError) and error.strerror else "damaged"
-            raise self._error(file, problem) from None
+            problem = getattr(error, "strerror", None) or "damaged"
+            raise dataset.damaged(path, problem) from None
         if not self._matches(index):
-            raise self._error(file, f"is not the index of the shards in {dataset.FILE}")
+            raise dataset.damaged(path, f"is not the index of the shards in {dataset.FILE}")
         return index
 
     def _matches(self, index: np.ndarray) -> bool:
@@ -226,26 +197,27 @@ def _most_open() -> int:
 
 
 def _to_proto(name: str, value: Any, feature: Feature) -> tf.train.Feature:
+    is_text = feature.dtype == "string"
     # As objects, because NumPy's own strings lose zeros at their ends.
-    array = np.asarray(value, object if feature.dtype == "string" else None)
-    if feature.dtype == "string":
+    array = np.asarray(value, object if is_text else None)
+    fits = array.dtype == feature.dtype
+    if is_text:
         fits = all(isinstance(text, str | bytes) for text in array.flat)
-    else:
-        fits = array.dtype == feature.dtype
     if not fits or array.shape != feature.shape:
         raise ValueError(
             f"feature {name!r} is {array.dtype} {list(array.shape)}, "
             f"expected {feature.dtype} {list(feature.shape)}"
         )
-    if feature.dtype == "uint8":
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=[array.tobytes()]))
     values = array.ravel().tolist()
-    if feature.dtype == "string":
-        encoded = [text.encode() if isinstance(text, str) else text for text in values]
-        return tf.train.Feature(bytes_list=tf.train.BytesList(value=encoded))
     if feature.dtype == "float32":
         return tf.train.Feature(float_list=tf.train.FloatList(value=values))
-    return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+    if feature.dtype == "int64":
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
+    if feature.dtype == "uint8":
+        values = [array.tobytes()]
+    elif is_text:
+        values = [text.encode() if isinstance(text, str) else text for text in values]
+    return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
 
 
 def _write_shard(path: Path, payloads: Iterable[bytes], rows: np.ndarray) -> Shard:

@@ -30,12 +30,12 @@ def replace(
     seed: int,
     overwrite: bool,
 ) -> bool:
-    """Makes ``data_dir`` the data set that ``write`` writes.
+    """Makes ``data_dir`` the data set that ``write`` writes into the empty folder it is given.
 
     Args:
         data_dir: where the data set is to be; where it is a link, what that points to is replaced.
-        write: called once with an empty folder, which it fills with the examples and ``dataset.json``.
-        source: what the data set is prepared from, as ``write`` will put it into ``dataset.json``.
+        write: writes the examples and ``dataset.json``.
+        source: what ``write`` will put into ``dataset.json``; another one is refused before anything is written.
         seed: likewise.
         overwrite: whether another data set that is there already may be replaced.
 

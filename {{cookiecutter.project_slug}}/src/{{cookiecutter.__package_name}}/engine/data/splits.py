@@ -16,16 +16,15 @@ def stratified(
     test_fraction: float,
     seed: int,
 ) -> dict[str, np.ndarray]:
-    """Shares examples among the three splits, each class in the same proportion.
+    """Divides examples into three splits of the sizes asked for, each class in the same proportion.
 
-    The splits have the sizes asked for, rounded to whole examples, and each holds at least one example of every
-    class, which comes first where a class is small.
+    Each split holds at least one example of every class, which comes first where a class is small.
 
     Args:
         labels: ``[examples]`` int64, the class of each example.
         classes: the name of each class.
-        validation_fraction: share of the examples, above 0.
-        test_fraction: share of the examples, above 0; together with ``validation_fraction`` below 1.
+        validation_fraction: of the examples, above 0.
+        test_fraction: of the examples, above 0; the sum of both is below 1.
         seed: decides which examples, and their order.
 
     Returns:

@@ -31,14 +31,10 @@ class Peers:
     """This process and those that train with it; alone if there is no cluster."""
 
     def __init__(self, cluster: Cluster | None, timeout: float) -> None:
-        """Waits until all workers have connected.
-
-        Args:
-            cluster: who trains together.
-            timeout: seconds after which a worker that has not arrived, or is silent, counts as dead.
+        """Waits until all workers have connected; one that is silent for ``timeout`` seconds counts as dead.
 
         Raises:
-            UserError: one did not arrive, an address cannot be used, or two processes are the same worker.
+            UserError: one did not arrive in this time, an address cannot be used, or two processes are the same worker.
         """
         self._cluster = cluster or Cluster(("",), 0)
         self._timeout = timeout
@@ -63,11 +59,7 @@ class Peers:
         return self._cluster.index == 0
 
     def gather(self, value: Any) -> list[Any]:
-        """Returns the values of all workers, by index, once all have called this.
-
-        Args:
-            value: anything that JSON can hold.
-        """
+        """Returns the values of all workers, by index, once all have called this; JSON must be able to hold them."""
         if not self.is_chief:
             self._links[0].send({"value": value})
             return list(self._links[0].values.get())
@@ -81,17 +73,14 @@ class Peers:
         self.gather(None)
 
     def agree(self, settings: Mapping[str, str]) -> None:
-        """Checks that all workers have the same settings.
-
-        Args:
-            settings: by name, as they stand in a message: "worker 1 has ...".
+        """Checks that all workers have the same settings, which are worded for a message: "worker 1 has ...".
 
         Raises:
             UserError: they differ; every worker raises the same message.
         """
         first, *others = self.gather(dict(settings))
         for index, other in enumerate(others, start=1):
-            for name in first.keys() | other.keys():
+            for name in sorted(first.keys() | other.keys()):  # all workers name the same
                 if first.get(name) != other.get(name):
                     raise UserError(
                         f"{self._cluster.name(index)} has {other.get(name)}, {self._cluster.name(0)} has "
@@ -141,7 +130,8 @@ class Peers:
             if index not in missing:
                 problem = f"two processes say that they are worker {index}"
                 link.send({"failed": problem})
-                raise self._give_up(problem)
+                self._send_all({"failed": problem})
+                raise UserError(problem)
             missing.remove(index)
             self._links[index] = link
 
@@ -161,12 +151,10 @@ class Peers:
                 time.sleep(_RETRY_SECONDS)
 
     def _absent(self, index: int) -> UserError:
-        return self._give_up(
+        problem = (
             f"{self._cluster.name(index)} did not arrive within {self._timeout:g} s "
             "(--cluster_timeout); see that it was started and that its address can be reached"
         )
-
-    def _give_up(self, problem: str) -> UserError:
         self._send_all({"failed": problem})
         return UserError(problem)
 

@@ -31,23 +31,7 @@ def strategy(options: PlacementOptions, cluster: Cluster | None = None) -> tf.di
     keras.config.set_dtype_policy(PRECISIONS[options.precision])
     tf.get_logger().setLevel("WARNING")  # else it logs each collective that it traces
     tf.debugging.set_log_device_placement(options.log_device_placement)
-    kind, _, which = options.devices.partition(":")
-    gpus = tf.config.list_physical_devices("GPU") if kind in ("auto", "gpu") else []
-    if kind == "gpu" and not gpus:
-        raise UserError(
-            f"--devices={options.devices}: TensorFlow sees no GPU; install the extra `cuda` "
-            "(pip install -e '.[cuda]') and check `nvidia-smi`, or use --devices=cpu"
-        )
-    if gpus:
-        gpus = _chosen(options, gpus, which)
-        tf.config.set_visible_devices(gpus, "GPU")
-        for gpu in gpus:  # else the first process takes all memory of every GPU
-            tf.config.experimental.set_memory_growth(gpu, True)
-        logging.info("devices: %s", ", ".join(gpu.name for gpu in gpus))
-        names = [f"GPU:{i}" for i in range(len(gpus))]
-    else:
-        tf.config.set_visible_devices([], "GPU")
-        names = _cpus(int(which) if kind == "cpu" and which else 1)
+    names = _devices(options.devices)
     if cluster is not None:
         return _with_others(options, cluster, names)
     return _mirrored(*names) if len(names) > 1 else tf.distribute.get_strategy()
@@ -62,24 +46,33 @@ def _mirrored(*names: str) -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy(names)
 
 
-def _chosen(
-    options: PlacementOptions, gpus: list[tf.config.PhysicalDevice], which: str
-) -> list[tf.config.PhysicalDevice]:
-    if which:
-        missing = [i for i in which.split(",") if int(i) >= len(gpus)]
-        if missing:
+def _devices(asked: str) -> list[str]:
+    """Makes the devices visible that ``--devices`` asks for, and returns their names."""
+    kind, _, which = asked.partition(":")
+    gpus = tf.config.list_physical_devices("GPU") if kind in ("auto", "gpu") else []
+    if kind == "gpu" and not gpus:
+        raise UserError(
+            f"--devices={asked}: TensorFlow sees no GPU; install the extra `cuda` "
+            "(pip install -e '.[cuda]') and check `nvidia-smi`, or use --devices=cpu"
+        )
+    if gpus and which:
+        chosen = list(dict.fromkeys(map(int, which.split(","))))
+        if max(chosen) >= len(gpus):
             raise UserError(
-                f"--devices={options.devices}: there is no GPU {missing[0]}; "
-                f"TensorFlow sees {len(gpus)}, numbered from 0"
+                f"--devices={asked}: there is no GPU {max(chosen)}; TensorFlow sees {len(gpus)}, "
+                "numbered from 0"
             )
-        gpus = [gpus[int(i)] for i in dict.fromkeys(which.split(","))]
-    return gpus
-
-
-def _cpus(count: int) -> list[str]:
+        gpus = [gpus[i] for i in chosen]
+    tf.config.set_visible_devices(gpus, "GPU")
+    for gpu in gpus:  # else the first process takes all memory of every GPU
+        tf.config.experimental.set_memory_growth(gpu, True)
+    if gpus:
+        logging.info("devices: %s", ", ".join(gpu.name for gpu in gpus))
+        return [f"GPU:{i}" for i in range(len(gpus))]
+    count = int(which) if kind == "cpu" and which else 1
     logging.info("devices: %s", "CPU" if count == 1 else f"{count} virtual CPU devices")
     if count > 1:
-        (cpu,) = tf.config.list_physical_devices("CPU")
+        [cpu] = tf.config.list_physical_devices("CPU")
         tf.config.set_logical_device_configuration(
             cpu, [tf.config.LogicalDeviceConfiguration()] * count
         )

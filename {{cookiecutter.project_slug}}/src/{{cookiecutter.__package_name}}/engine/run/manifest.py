@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import functools
 import importlib.metadata
 import json
 import platform
@@ -18,7 +19,6 @@ from .state import DataPosition
 
 FILE = "manifest.json"
 _PACKAGES = ("tensorflow", "keras", "numpy", "absl-py")
-_GIT_SECONDS = 10
 
 
 class Manifest:
@@ -33,14 +33,7 @@ class Manifest:
         data: DataPosition,
         writes: bool = True,
     ) -> None:
-        """Goes on with the history of the manifest in ``model_dir``, if there is one.
-
-        Args:
-            model_dir: the folder of the run.
-            strategy: as ``placement.strategy`` returns it.
-            deterministic: whether only operations are used that repeat bit for bit.
-            data: what the run reads.
-        """
+        """Goes on with the history of the manifest in ``model_dir``, if there is one."""
         self._writes = writes
         self._path = Path(model_dir) / FILE
         self._made_with = {
@@ -94,17 +87,10 @@ def _history(path: Path) -> list[dict[str, Any]]:
 
 def _git() -> dict[str, Any] | None:
     """Returns the commit of the code and whether it had changes; None where it is not in a repository."""
-
-    def ask(*arguments: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(Path(__file__).parent), *arguments],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=_GIT_SECONDS,
-        ).stdout.strip()
-
+    git = ["git", "-C", str(Path(__file__).parent)]
+    ask = functools.partial(subprocess.check_output, stderr=subprocess.DEVNULL, timeout=10)
     try:
-        return {"commit": ask("rev-parse", "HEAD"), "dirty": bool(ask("status", "--porcelain"))}
+        commit = ask([*git, "rev-parse", "HEAD"], text=True).strip()
+        return {"commit": commit, "dirty": bool(ask([*git, "status", "--porcelain"]))}
     except (OSError, subprocess.SubprocessError):
         return None

@@ -28,25 +28,17 @@ class Progress:
             dynamic_ncols=True,
         )
         self._logs = shown and self.bar.disable
-        self._batch_size = batch_size
-        self._last_step = last_step
-        self._examples = 0
-        self.seconds = 0.0
-        self.waited = 0.0
-        self._calls = 0
+        self._batch_size, self._last_step = batch_size, last_step
+        self._calls = self._examples = 0
+        self.seconds = self.waited = 0.0
         self._logged = time.monotonic()
 
     def update(
         self, step: int, count: int, seconds: float, loss: float, waited: float = 0.0
     ) -> float:
-        """Adds the ``count`` steps of one call, which took ``seconds``; returns examples per second.
+        """Adds the ``count`` steps of a call, up to ``step``, and returns their examples per second.
 
-        Args:
-            step: the last step taken.
-            count: how many were taken.
-            seconds: how long they took.
-            loss: of the last step.
-            waited: how many of these seconds went into waiting for input.
+        They took ``seconds``, of which ``waited`` went into waiting for input; ``loss`` is that of the last.
         """
         examples = count * self._batch_size
         self._calls += 1

@@ -8,7 +8,6 @@ import ctypes
 import gc
 import os
 import sys
-from collections.abc import Iterator
 
 # Keras imports them where it finds them, for wrappers that nothing here uses: a third of the time to import it all.
 _LATER = ("matplotlib", "sklearn")
@@ -23,8 +22,16 @@ def import_tensorflow() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # its start-up messages
     _keep_memory()
     _allow_open_files()
-    with _hidden(_LATER), _without_collections():
+    hidden = [name for name in _LATER if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]  # None makes an import fail
+    gc.disable()
+    try:
         import tensorflow  # noqa: F401
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+        gc.freeze()  # modules are never freed: collections need not look at them
+        gc.enable()
 
 
 def _keep_memory() -> None:
@@ -56,26 +63,3 @@ def _allow_open_files() -> None:
     if now != resource.RLIM_INFINITY and now < wanted:
         with contextlib.suppress(ValueError, OSError):  # macOS has another limit behind this one
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
-
-
-@contextlib.contextmanager
-def _hidden(names: tuple[str, ...]) -> Iterator[None]:
-    """Makes imports of these packages fail, unless they were imported before."""
-    hidden = [name for name in names if name not in sys.modules]
-    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
-    try:
-        yield
-    finally:
-        for name in hidden:
-            del sys.modules[name]
-
-
-@contextlib.contextmanager
-def _without_collections() -> Iterator[None]:
-    """Keeps the garbage collector away from modules, now and later: they are never freed."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
