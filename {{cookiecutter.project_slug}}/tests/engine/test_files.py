@@ -112,7 +112,7 @@ with staged(path) as staging:
     (staging / path.name / "new").write_text("")
     if moment == "writing":
         os.kill(os.getpid(), signal.SIGKILL)
-    die_after({{"between the renames": "rename", "after the renames": "replace"}}[moment])
+    die_after("rename" if moment == "between the renames" else "replace")
 """
 
 
