@@ -69,11 +69,14 @@ def test_a_failure_leaves_what_was_there(tmp_path):
 
 
 def test_names_appear_in_the_order_given(tmp_path, monkeypatch):
-    appeared = []
+    appeared: list[str] = []
     replace = files.Path.replace
-    monkeypatch.setattr(
-        files.Path, "replace", lambda new, path: (appeared.append(path.name), replace(new, path))
-    )
+
+    def recorded(new, path):
+        appeared.append(path.name)
+        return replace(new, path)
+
+    monkeypatch.setattr(files.Path, "replace", recorded)
     with staged(tmp_path / "z.data", tmp_path / "a.index") as staging:
         (staging / "a.index").write_text("")
         (staging / "z.data").write_text("")

@@ -199,7 +199,7 @@ def test_a_data_set_that_a_killed_process_of_the_last_release_moved_away_is_put_
 @pytest.mark.parametrize("names", ["indices", "numbers"])
 def test_examples_are_stored_in_the_order_of_their_indices(tmp_path, names):
     chosen = {"train": [4, 0, 2], "validation": [1], "test": [3]}
-    seen = []
+    seen: list[int] = []
     prepared = preparing.prepare(
         tmp_path / "data",
         source="numbers",
