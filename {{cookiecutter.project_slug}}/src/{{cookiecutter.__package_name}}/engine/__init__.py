@@ -26,12 +26,10 @@ import importlib
 from types import ModuleType
 
 _MOVED = {
-    **dict.fromkeys(("preparing", "records", "replacing", "splits", "tfrecord"), "data"),
+    **dict.fromkeys(("preparing", "records", "replacing", "splits"), "data"),
     **dict.fromkeys(("cluster", "peers", "placement"), "distribute"),
+    **dict.fromkeys(("checkpoints", "manifest", "protocols", "warm_start"), "run"),
     **dict.fromkeys(("files", "lock", "startup"), "system"),
-    **dict.fromkeys(("checkpoints", "events", "loop", "manifest", "numerics", "profiling"), "run"),
-    **dict.fromkeys(("progress", "protocols", "state", "steps", "warm_start"), "run"),
-    "restored": "export",
 }
 
 

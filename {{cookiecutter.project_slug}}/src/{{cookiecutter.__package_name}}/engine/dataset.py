@@ -76,7 +76,7 @@ class Dataset:
     classes: list[str]  # in the order of the labels; empty where there are none
     statistics: dict[str, Any]  # of the training split; what they are is up to ``prepare``
     splits: dict[str, Split]  # the three of ``SPLITS``
-    fingerprint: str  # SHA-256 of ``dataset.json``, in hexadecimal; equal if and only if the data is
+    fingerprint: str  # hexadecimal SHA-256 of ``dataset.json``; equal if and only if the data is
 
     @property
     def example_bytes(self) -> int:

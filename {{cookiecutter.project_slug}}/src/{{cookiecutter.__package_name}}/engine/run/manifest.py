@@ -31,10 +31,8 @@ class Manifest:
         strategy: tf.distribute.Strategy,
         deterministic: bool,
         data: DataPosition,
-        writes: bool = True,
     ) -> None:
         """Goes on with the history of the manifest in ``model_dir``, if there is one."""
-        self._writes = writes
         self._path = Path(model_dir) / FILE
         self._made_with = {
             "command": sys.orig_argv,
@@ -72,8 +70,7 @@ class Manifest:
         """
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self._values["history"].append({"event": event, "step": step, "time": now, **details})
-        if self._writes:
-            write_text(self._path, to_json(self._values, indent=2, ensure_ascii=False) + "\n")
+        write_text(self._path, to_json(self._values, indent=2, ensure_ascii=False) + "\n")
 
 
 def _history(path: Path) -> list[dict[str, Any]]:
