@@ -1,6 +1,5 @@
 import concurrent.futures
 import os
-import shutil
 import threading
 
 import keras

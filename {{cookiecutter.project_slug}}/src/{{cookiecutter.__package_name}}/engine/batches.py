@@ -145,7 +145,9 @@ def evaluation(split: Examples, strategy: tf.distribute.Strategy, *, batch_size:
             positions = index // local * batch_size + first + tf.range(share, dtype=tf.int64)
             batch = split.fetch(tf.minimum(positions, split.examples - 1))
             if vocab.weight in batch:
-                raise UserError(f"a feature of the data cannot be called {vocab.weight!r}: rename it")
+                raise UserError(
+                    f"a feature of the data cannot be called {vocab.weight!r}: rename it"
+                )
             return {**batch, vocab.weight: tf.cast(positions < split.examples, tf.float32)}
 
         parts = tf.data.Dataset.range(batches * local)

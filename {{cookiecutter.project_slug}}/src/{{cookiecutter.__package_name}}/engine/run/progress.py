@@ -75,5 +75,3 @@ class Progress:
         steps = self._examples / self._batch_size
         if self.waited - steps * _HAND_OVER > _MUCH_WAITING * self.seconds:
             logging.warning("input is the bottleneck: %s", advice)
-
-    tell = log_summary

@@ -197,7 +197,7 @@ class Trainer:
                 self.checkpoint(step)
             self.best.wait()
             self.saver.wait()
-        self.progress.tell(self._faster_input)
+        self.progress.log_summary(self._faster_input)
         stopped = step < last and not self._out_of_patience()
         if stopped:
             logging.info("%s: stopped at step %d; the same command goes on", self.folder, step)
