@@ -14,15 +14,15 @@ import numpy as np
 import tensorflow as tf
 from digit_classifier import model as models
 from digit_classifier.engine import batches, dataset, random
+from digit_classifier.engine.data import preparing
 from digit_classifier.engine.examples import open_split
+from digit_classifier.engine.options import LoopOptions, OptimizerOptions
 from digit_classifier.engine.run import loop
 from digit_classifier.engine.run.trainer import Trainer
-from digit_classifier.engine.data import preparing
-from digit_classifier.engine.options import LoopOptions, OptimizerOptions
 
 CHECKPOINT_EVERY, SUMMARY_EVERY = 100, 10
 DROPOUT = 0.25
-OPTIMIZER = OptimizerOptions(learning_rate=0.01)
+OPTIMIZER = OptimizerOptions(learning_rate=0.01, schedule="constant", warmup_steps=0, clip_norm=0.0)
 STRATEGY = tf.distribute.get_strategy()
 
 
@@ -60,7 +60,7 @@ def prepared(
         seed=0,
         features={"x": dataset.Feature("uint8", shape), "y": dataset.Feature("int64", ())},
         classes=[str(i) for i in range(10)],
-        numbers={"train": np.arange(examples), "validation": few, "test": few},
+        indices={"train": np.arange(examples), "validation": few, "test": few},
         read=lambda i: {"x": images[i], "y": np.int64(i % 10)},
         statistics=lambda: {"mean": [127.0] * shape[-1], "stddev": [74.0] * shape[-1]},
         shards=shards,

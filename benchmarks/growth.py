@@ -29,7 +29,7 @@ def work(data_dir: str, steps: int, in_memory_mb: int) -> None:
 
     startup.import_tensorflow()  # as train does
     from contenders import NETWORKS, Ours, Setting, options
-    from digit_classifier.engine import batches, dataset
+    from digit_classifier.engine import dataset
     from digit_classifier.engine.examples import open_split
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # a save may go on

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 from absl import flags as absl_flags
 from digit_classifier import flags, predict
-from digit_classifier.engine import batches, dataset
+from digit_classifier.engine import dataset
 from digit_classifier.engine.examples import open_split
 from digit_classifier.engine.run import restore
 from digit_classifier.inputs import open_inputs

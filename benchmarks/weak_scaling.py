@@ -36,9 +36,9 @@ def work(core: int, workers: list[str], batch_size: int) -> None:
     from contenders import NETWORKS
     from digit_classifier import model as models
     from digit_classifier.engine.distribute import placement
-    from digit_classifier.engine.run import steps
     from digit_classifier.engine.distribute.cluster import Cluster
     from digit_classifier.engine.options import OptimizerOptions, PlacementOptions
+    from digit_classifier.engine.run import steps
 
     cluster = Cluster(tuple(workers), core) if workers else None
     strategy = placement.strategy(PlacementOptions(devices="cpu"), cluster)
