@@ -43,6 +43,9 @@ LONGEST_SLUG = "an-unusually-long-name-of-a-project-of-4"
 
 Result = subprocess.CompletedProcess[str]
 
+# What shares the run of the quick start stays on one core. Tests of these files share nothing with each other.
+QUICK_START = ("command_line", "away", "browser")
+ALONE = ("generated_checks", "recipes")
 # These take minutes: they begin first, so that no core is left with one of them at the end.
 LONGEST_FIRST = (
     "generated_checks",
@@ -55,29 +58,45 @@ LONGEST_FIRST = (
 )
 
 
+def group_of(nodeid: str) -> str:
+    """Return what stays together on one core: the tests of a file, but for those of `QUICK_START` and `ALONE`."""
+    file = Path(nodeid.partition("::")[0]).stem.removeprefix("test_")
+    return "quick start" if file in QUICK_START else nodeid if file in ALONE else file
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --release."""
     parser.addoption("--release", action="store_true", help="also run in full what CI samples")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is for a release, give each file to one core and begin with the longest."""
+    """Leave out what is for a release, and begin with what takes longest."""
     left_out = [
         item
         for item in items
         if item.get_closest_marker("release") and not config.getoption("--release")
     ]
     config.hook.pytest_deselected(items=left_out)
-    order: dict[pytest.Item, tuple[int, bool]] = {}
-    for item in (item for item in items if item not in left_out):
-        file = item.path.stem.removeprefix("test_")
-        own = item.get_closest_marker("xdist_group")
-        group = str(own.args[0]) if own else file
-        if not own and not item.get_closest_marker("alone"):
-            item.add_marker(pytest.mark.xdist_group(group))
-        long = LONGEST_FIRST.index(group) if group in LONGEST_FIRST else len(LONGEST_FIRST)
-        order[item] = (long, not item.get_closest_marker("slow"))
-    items[:] = sorted(order, key=lambda item: order[item])
+
+    def turn(item: pytest.Item) -> tuple[bool, int]:
+        group = group_of(item.nodeid)
+        file = item.path.stem.removeprefix("test_") if group == item.nodeid else group
+        known = LONGEST_FIRST.index(file) if file in LONGEST_FIRST else len(LONGEST_FIRST)
+        return not item.get_closest_marker("slow"), known
+
+    items[:] = sorted((item for item in items if item not in left_out), key=turn)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each core the next group of tests."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return Groups(config, log)
 
 
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import BakedProject, Result, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("quick start")]
+pytestmark = pytest.mark.slow
 
 ELSEWHERE = re.compile(r"^```python\n(import numpy as np\nimport restored\n.*?)^```", re.M | re.S)
 

@@ -14,7 +14,6 @@ browser = pytest.importorskip("browser", reason="playwright is not installed")
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("quick start"),
     pytest.mark.skipif(
         browser.find() is None and os.environ.get("TF_TEMPLATE_SERVICES") != "required",
         reason="no Chromium; apt-get install chromium",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import BakedProject, Result, clean_environment, commands, in_shell, last_json, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("quick start")]
+pytestmark = pytest.mark.slow
 
 PHOTOS = """
 from pathlib import Path

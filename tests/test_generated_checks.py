@@ -93,13 +93,11 @@ def assert_passed(output: str) -> None:
     )
 
 
-@pytest.mark.alone
 def test_own_tests_pass(default_project: BakedProject, request: pytest.FixtureRequest) -> None:
     command = own_tests(default_project, request.config)
     assert_passed(default_project.run(*command, timeout=3000).stdout)
 
 
-@pytest.mark.alone
 def test_own_tests_of_a_project_on_tables_pass(
     bake: Bake, borrow: Callable[..., Result], request: pytest.FixtureRequest
 ) -> None:
@@ -108,13 +106,11 @@ def test_own_tests_of_a_project_on_tables_pass(
     assert_passed(borrow(project, *command, timeout=3000).stdout)
 
 
-@pytest.mark.alone
 def test_the_sample_has_every_choice() -> None:
     for key in DECIDE_THE_FILES:
         assert {answers[key] for answers in SOME if key in answers} == set(CHOICES[key])
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("answers", ANSWERS, ids=lambda answers: "-".join(answers.values()))
 def test_pre_commit_changes_nothing(
     bake: Bake, borrow: Callable[..., Result], answers: dict[str, str]
