@@ -8,7 +8,7 @@ import numpy as np
 def check(tried: Any) -> None:
     """Momentum of gradients whose mean is zero has a mean of zero."""
     found = tried.variables("runs/whole")
-    moments = [key for key in found if "momentum" in key and key.endswith("kernel")]
+    moments = [key for key in found if key.endswith("kernel_momentum")]
     assert moments, sorted(found)
     for key in moments:
         value = found[key]
