@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,9 +122,10 @@ def make_model(dataset: Dataset) -> Model:
     """Returns the model that the flags describe, in the current distribution strategy."""
     from .model import Model
 
-    return Model.for_dataset(
-        dataset, **model_flags(), optimizer=flags.optimizer_options(train_steps(dataset))
-    )
+    given = model_flags()
+    if flags.OPTIMIZER.name in _arguments(Model):
+        given[flags.OPTIMIZER.name] = flags.optimizer_options(train_steps(dataset))
+    return Model.for_dataset(dataset, **given)
 
 
 def model_flags() -> dict[str, Any]:
@@ -136,8 +136,7 @@ def model_flags() -> dict[str, Any]:
     """
     from .model import Model
 
-    arguments = {*inspect.signature(Model).parameters, *_parameters(Model.for_dataset)}
-    arguments -= {flags.OPTIMIZER.name}  # an options object there
+    arguments = _arguments(Model) - {flags.OPTIMIZER.name}  # an options object there
     for flag in flags.MODEL:
         if flag.name not in arguments and flag.value != flag.default:
             raise UserError(
@@ -152,5 +151,6 @@ def train_steps(dataset: Dataset) -> int:
     return flags.train_steps(min(examples, flags.LIMIT_EXAMPLES.value or examples))
 
 
-def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(function).parameters
+def _arguments(model: type[Model]) -> set[str]:
+    """Returns the names of what the model is made from."""
+    return {*inspect.signature(model).parameters, *inspect.signature(model.for_dataset).parameters}

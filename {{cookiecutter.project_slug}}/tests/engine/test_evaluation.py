@@ -8,6 +8,7 @@ from sklearn.metrics import accuracy_score, roc_auc_score, root_mean_squared_err
 
 from {{ cookiecutter.__package_name }}.engine import batches, metrics
 from {{ cookiecutter.__package_name }}.engine.distribute import placement
+from {{ cookiecutter.__package_name }}.engine.errors import UserError
 from {{ cookiecutter.__package_name }}.engine.examples import Examples
 from {{ cookiecutter.__package_name }}.engine.options import PlacementOptions
 from {{ cookiecutter.__package_name }}.engine.run.evaluation import make_evaluate
@@ -128,5 +129,5 @@ class JudgedTwice(Autoencoder):
 
 
 def test_two_metrics_of_one_name_are_refused():
-    with pytest.raises(ValueError, match="two of the model's metrics report error, mae, r2, rmse"):
+    with pytest.raises(UserError, match="two of the model's metrics report error, mae, r2, rmse"):
         evaluated(JudgedTwice(), x=X)

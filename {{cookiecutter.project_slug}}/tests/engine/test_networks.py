@@ -124,15 +124,97 @@ def test_variables_have_the_names_of_their_networks_and_optimizers(on_one):
     assert set(variables.variables_of(Two())) == keys
 
 
-def test_a_variable_that_no_checkpoint_would_hold_is_refused_by_name():
-    model = Two()
-    extra = tf.Variable(2.0, name="temperature")
-    with pytest.raises(UserError, match=r"variable 'temperature', which is in no checkpoint"):
-        gradients.minimize(
-            model,
-            tf.ones([2, 4]),
-            tf.ones([2]),
-            loss=lambda x, y, training=False: extra * model.losses(x, y, training),
-            network=model.networks["first"],
-            optimizer=model.optimizers["first_optimizer"],
+class Lost(Two):
+    """Uses a variable that is in no network, and one of an optimizer that is in none of the model's."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.extra = tf.Variable(2.0, name="temperature", trainable=kind == "trainable")
+        self.own = optimizers.prepare(
+            keras.optimizers.SGD(momentum=0.9), self.networks["first"].trainable_variables
         )
+        self.kind = kind
+
+    def optimize(self, x, y=None):
+        if self.kind == "changed":
+            self.extra.assign_add(1.0)
+        return gradients.minimize(
+            self,
+            x,
+            y,
+            loss=lambda x, y, training=False: self.extra * self.losses(x, y, training),
+            network=self.networks["first"],
+            optimizer=self.own if self.kind == "optimizer" else self.optimizers["first_optimizer"],
+        )
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("trainable", "temperature"), ("changed", "temperature"), ("optimizer", "sgd")],
+)
+def test_a_variable_that_no_checkpoint_would_hold_is_refused_by_name(kind, name):
+    batches = tf.data.Dataset.from_tensor_slices({"x": BATCHES[..., :4], "y": BATCHES[..., 4]})
+    with pytest.raises(UserError, match=rf"variable '[^']*{name}[^']*', which is in no checkpoint"):
+        steps.Train(Lost(kind), tf.distribute.get_strategy(), iter(batches))
+
+
+def test_a_constant_variable_outside_of_the_networks_is_no_fault():
+    batches = tf.data.Dataset.from_tensor_slices({"x": BATCHES[..., :4], "y": BATCHES[..., 4]})
+    assert steps.Train(Lost("constant"), tf.distribute.get_strategy(), iter(batches)).names
+
+
+class Reporting(Two):
+    """Reports more than a step does."""
+
+    def __init__(self, more):
+        super().__init__()
+        self.more = more
+
+    def optimize(self, x, y=None):
+        return self.more(super().optimize(x, y), x)
+
+
+def shown_twice(reported, x):
+    for value in (1.0, 3.0):
+        summaries.write("scalar", "precision", value)
+    return reported
+
+
+def written(reported):
+    summaries.write("scalar", "loss", 1.0)
+    return reported
+
+
+WRONG = {
+    "no loss": (lambda reported, x: {}, "returns no 'loss'"),
+    "nothing": (lambda reported, x: None, "returns no 'loss'"),
+    "a vector": (
+        lambda reported, x: {**reported, "recall": x[:, 0]},
+        r"'recall' of the shape \(8,\)",
+    ),
+    "error": (lambda reported, x: {**reported, "error": 1.0}, "'error' is a curve already"),
+    "written": (lambda reported, x: written(reported), "'loss' is a curve already"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_a_step_reports_wrongly_is_one_line(wrong):
+    more, message = WRONG[wrong]
+    batches = tf.data.Dataset.from_tensor_slices({"x": BATCHES[..., :4], "y": BATCHES[..., 4]})
+    with pytest.raises(UserError, match=message) as caught:
+        steps.Train(Reporting(more), tf.distribute.get_strategy(), iter(batches))
+    assert "\n" not in str(caught.value)
+
+
+def test_numbers_of_python_are_scalars_and_what_is_written_twice_is_a_mean():
+    batches = tf.data.Dataset.from_tensor_slices({"x": BATCHES[..., :4], "y": BATCHES[..., 4]})
+    model = Reporting(lambda reported, x: shown_twice({**reported, "recall": 2}, x))
+    train = steps.Train(model, tf.distribute.get_strategy(), iter(batches.repeat()))
+    row = dict(zip(train.names, train(1)[0].numpy()[0], strict=True))
+    assert (row["recall"], row["precision"]) == (2.0, 2.0)
+
+
+def test_a_feature_that_the_model_does_not_take_is_refused_by_name():
+    batches = tf.data.Dataset.from_tensors({"x": BATCHES[0, :, :4], "mask": BATCHES[0, :, 4]})
+    with pytest.raises(UserError, match=r"feature 'mask'.*optimize no argument of this name"):
+        steps.Train(Two(), tf.distribute.get_strategy(), iter(batches))

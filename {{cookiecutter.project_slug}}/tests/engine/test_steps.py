@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from {{ cookiecutter.__package_name }}.engine import batches, dataset, gradients, optimizers, random
+from {{ cookiecutter.__package_name }}.engine import (
+    batches,
+    dataset,
+    gradients,
+    optimizers,
+    random,
+)
 from {{ cookiecutter.__package_name }}.engine.data import records
 from {{ cookiecutter.__package_name }}.engine.examples import open_split
 from {{ cookiecutter.__package_name }}.engine.run import steps

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .run.protocols import Model
     from .summaries import Writer
 
 
@@ -22,8 +21,8 @@ class Context:
     step: int
     """Number of training steps taken."""
 
-    model: Model
-    """The model as it is after this step."""
+    model: Any
+    """The project's model as it is after this step."""
 
     writer: Writer
     """Writes into the event file of training; writes nothing on a worker that is not the chief."""
@@ -45,12 +44,18 @@ class Action:
     """Also at the end of the graph loop in which this many seconds have passed since the last time."""
 
     at_end: bool = False
-    """Also after the last step, when that is not due anyway."""
+    """Also after the last step, when that is not due anyway; not where early stopping or a signal ended training."""
 
     everywhere: bool = False
     """On every worker, as is needed where it computes on the strategy's replicas; otherwise on the chief alone."""
 
     def __post_init__(self) -> None:
+        periodic = self.every_steps or self.every_seconds < float("inf")
+        if not (periodic or self.at_steps or self.at_end):
+            raise ValueError("an action is never due: give it a period, at_steps or at_end=True")
+        at_steps: Any = self.at_steps
+        if self.every_steps < 0 or self.every_seconds <= 0 or isinstance(at_steps, int):
+            raise ValueError("an action's periods are above 0, and at_steps is a tuple of steps")
         if self.everywhere and self.every_seconds < float("inf"):
             raise ValueError(
                 "an action cannot have both everywhere=True and every_seconds: workers' clocks differ, and those "

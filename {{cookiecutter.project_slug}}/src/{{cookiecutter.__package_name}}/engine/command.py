@@ -47,8 +47,8 @@ def run(main: Callable[[Sequence[str]], int | None], key_flags: Sequence[flags.F
         try:
             _refuse_foreign(arguments, key_flags)
             return main(arguments)
-        except UserError as error:
-            return fail(str(error))
+        except UserError as error:  # AutoGraph puts a stack trace before the message
+            return fail(str(error).rpartition("UserError: ")[2])
         except KeyboardInterrupt:
             return _INTERRUPTED
         except OSError as error:

@@ -64,8 +64,7 @@ def minimize(
         each variable's gradient before clipping, ``gradient/<path>``.
 
     Raises:
-        UserError: the loss depends on a trainable variable that is not the model's, so that no checkpoint would
-            hold it.
+        UserError: the optimizer has no variables yet, or the loss depends on nothing that is trained.
     """
     if loss is None and not hasattr(
         model, vocab.loss
@@ -75,7 +74,7 @@ def minimize(
     networks = [network] if network is not None else list(of_model.networks_of(model).values())
     if optimizer is None:
         optimizer = next(iter(of_model.optimizers_of(model).values()))
-    elif not optimizer.built:
+    if not optimizer.built:
         raise UserError(
             f"optimizer {optimizer.name!r} has no variables yet: make it with "
             "optimizers.prepare(optimizer, network.trainable_variables) in the model's __init__"
@@ -85,15 +84,15 @@ def minimize(
     if step is None:
         step = (optimizer.iterations.value if model is None else of_model.global_step_of(model)) + 0
     replica = tf.distribute.get_replica_context()
-    total, trained, gradients, used = _sum_of_micro_batches(
+    total, trained, gradients = _sum_of_micro_batches(
         loss, (x, y, others), networks, step, options, model.seed if seed is None else seed
     )
-    if model is not None:
-        _refuse_unsaved(model, used)
     paths = _paths(model, trained)
     reached = [i for i, gradient in enumerate(gradients) if gradient is not None]
     if missing := [paths[i] for i in range(len(paths)) if i not in set(reached)]:
         logging.warning("the loss does not depend on %s: not trained", ", ".join(missing))
+    if not reached:
+        raise UserError("the loss depends on no trained variable: use the model's networks in it")
     variables, paths = [trained[i] for i in reached], [paths[i] for i in reached]
     # Rows of an embedding come as slices that may name a row twice; norms and clipping need their sums.
     gradients = [tf.convert_to_tensor(gradients[i]) for i in reached]
@@ -122,8 +121,8 @@ def _sum_of_micro_batches(
     step: tf.Tensor,
     options: OptimizerOptions,
     seed: int,
-) -> tuple[tf.Tensor, list[keras.Variable], list[Any], list[tf.Variable]]:
-    """Returns this replica's share of the mean loss; the trained variables, their gradients; all variables it used.
+) -> tuple[tf.Tensor, list[keras.Variable], list[Any]]:
+    """Returns this replica's share of the mean loss, the trained variables and their gradients.
 
     Micro-batch i of all replicas together holds the i-th run of positions in the global batch. The parts
     are unrolled: synchronised batch normalisation cannot run in a graph loop.
@@ -134,10 +133,9 @@ def _sum_of_micro_batches(
     parts = options.accumulate_steps
     examples = tf.shape(tf.nest.flatten(batch[0])[0])[0] // parts
     share = 1 / tf.cast(examples * parts * replicas, tf.float32)
-    trained = [v for network in networks for v in network.trainable_variables]
+    trained = list({id(v): v for network in networks for v in network.trainable_variables}.values())
     total = tf.constant(0.0)
     gradients: list[Any] = [None] * len(trained)
-    used: dict[int, tf.Variable] = {}
     for i, (x, y, others) in enumerate(cut(batch, parts)):
         first = (i * replicas + index) * examples
         with tf.GradientTape() as tape, random.draws(seed, step, first):
@@ -147,9 +145,8 @@ def _sum_of_micro_batches(
                 part += tf.add_n(penalties) / (parts * replicas)
         found = tape.gradient(part, [v.value for v in trained])
         gradients = [_add(g, f) for g, f in zip(gradients, found, strict=True)]
-        used |= {id(v): v for v in tape.watched_variables()}
         total += part
-    return total, trained, gradients, list(used.values())
+    return total, trained, gradients
 
 
 def _add(first: Any, second: Any) -> Any:
@@ -179,17 +176,3 @@ def _paths(model: Any, variables: Sequence[keras.Variable]) -> list[str]:
         return [v.path for v in variables]
     keys = {id(v): key for key, v in of_model.network_variables(model).items()}
     return [of_model.path(keys[id(v)]) if id(v) in keys else v.path for v in variables]
-
-
-def _refuse_unsaved(model: Any, used: Sequence[tf.Variable]) -> None:
-    """Refuses a loss that depends on a variable which no checkpoint holds; this runs when the step is traced."""
-    local = tf.distribute.get_strategy().experimental_local_results
-    saved = [v.value for v in of_model.network_variables(model).values()]
-    known = {id(part) for v in saved for part in (v, *local(v))}
-    for variable in used:
-        if id(variable) not in known:
-            raise UserError(
-                f"the loss depends on the variable {variable.name.partition(':')[0]!r}, which is in no checkpoint "
-                "and not trained: make it a weight of a layer of the model's network, or name its layer in the "
-                "model's `networks`"
-            )

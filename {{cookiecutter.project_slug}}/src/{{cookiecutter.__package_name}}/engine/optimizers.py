@@ -17,6 +17,7 @@ _REFUSED = {
     "clipnorm": "clips what one replica computed; use --clip_variable_norm, which clips the sum over replicas",
     "global_clipnorm": "clips what one replica computed; use --clip_norm, which clips the sum over replicas",
     "clipvalue": "clips what one replica computed; use --clip_value, which clips the sum over replicas",
+    "loss_scale_factor": "is taken out of gradients whose loss was not scaled; use --precision=bfloat16",
     "gradient_accumulation_steps": "fails on several replicas; use --accumulate_steps",
     "ema_overwrite_frequency": "fails on several replicas; evaluation uses the averages without it",
 }
@@ -173,6 +174,9 @@ def apply(
 
     interim = tf.__internal__.distribute.interim
     interim.maybe_merge_call(scale, tf.distribute.get_strategy(), before)
+    for variable, _ in scaled:
+        if variable.constraint is not None:  # the optimizer's step ended with it
+            variable.assign(variable.constraint(variable))
     for (variable, average), old in zip(kept, averages_before, strict=True):
         average.assign(momentum * old + (1 - momentum) * variable.value)
 

@@ -31,7 +31,7 @@ from .run import events
 
 KINDS = ("scalar", "histogram", "images", "text")
 Shown = dict[str, tuple[str, Any]]
-"""Kind and value by name."""
+"""Kind and value by name; a scalar as a list of all that were written."""
 
 _MOST_IMAGES = 16
 _BUCKETS = 30  # of a histogram, as many as tf.summary has
@@ -46,8 +46,8 @@ def write(kind: str, name: str, value: Any) -> None:
     """Shows a value in TensorBoard.
 
     In a training step, which a model's ``optimize`` takes, it is shown whenever curves are written, joined over
-    replicas; a scalar is a curve, like those that ``optimize`` returns. In an action it is shown at once. Anywhere else
-    (evaluation, an export) it does nothing.
+    replicas (of texts, those of the first); a scalar is a curve, like those that ``optimize`` returns. In an action it
+    is shown at once. Anywhere else (evaluation, an export) it does nothing.
 
     Args:
         kind: one of ``KINDS``.
@@ -71,7 +71,11 @@ def receiving(receive: Callable[[str, str, Any], None] | None = None) -> Iterato
     shown: Shown = {}
 
     def keep(kind: str, name: str, value: Any) -> None:
-        shown[name] = (kind, tf.convert_to_tensor(value))
+        value = tf.convert_to_tensor(value)
+        value = value[tf.newaxis] if kind == "scalar" else value
+        # A loss is computed for each micro-batch.
+        joined = tf.concat([shown[name][1], value], axis=0) if name in shown else value
+        shown[name] = (kind, joined)
 
     before = getattr(_current, "receive", None)
     _current.receive = receive or keep

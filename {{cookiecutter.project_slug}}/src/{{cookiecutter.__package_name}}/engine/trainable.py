@@ -3,7 +3,6 @@
 import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TypeAlias
 
 import keras
 
@@ -11,13 +10,10 @@ from ..vocab import per_variable, vocab
 from .errors import UserError
 from .run import variables as of_model
 
-Networks: TypeAlias = Mapping[str, keras.Layer] | keras.Layer
-"""One network, or several by the names that a model gives them."""
-
 _SHOWN = 5
 
 
-def set_trainable(networks: Networks, pattern: str) -> None:
+def set_trainable(networks: Mapping[str, keras.Layer] | keras.Layer, pattern: str) -> None:
     """Leaves only the variables trainable whose whole path matches ``pattern``.
 
     A layer with variables of which none is trained is not trainable: its batch normalisation runs in inference mode, so
@@ -65,7 +61,9 @@ def refuse_unmatched(flag: str, entries: Sequence[tuple[str, float]], paths: Seq
             )
 
 
-def variables_by_path(networks: Networks) -> dict[str, keras.Variable]:
+def variables_by_path(
+    networks: Mapping[str, keras.Layer] | keras.Layer,
+) -> dict[str, keras.Variable]:
     """Returns all weights by the path that patterns and tags name them by.
 
     It is ``conv_1/kernel`` for a single network and for one called ``inference``, else ``<network>/conv_1/kernel``.
@@ -77,7 +75,9 @@ def variables_by_path(networks: Networks) -> dict[str, keras.Variable]:
     }
 
 
-def layers_by_path(networks: Networks) -> Iterator[tuple[str, keras.Layer]]:
+def layers_by_path(
+    networks: Mapping[str, keras.Layer] | keras.Layer,
+) -> Iterator[tuple[str, keras.Layer]]:
     """Yields all layers, also those inside others, with their parents' names and their own: ``backbone/conv_1``."""
 
     def inside(layer: keras.Layer, prefix: str) -> Iterator[tuple[str, keras.Layer]]:
@@ -106,7 +106,7 @@ def some(names: Collection[str]) -> str:
     return f"{first}, ... ({len(names)} in all)" if len(names) > _SHOWN else first or "none"
 
 
-def _by_name(networks: Networks) -> Mapping[str, keras.Layer]:
+def _by_name(networks: Mapping[str, keras.Layer] | keras.Layer) -> Mapping[str, keras.Layer]:
     return networks if isinstance(networks, Mapping) else {vocab.inference: networks}
 
 

@@ -73,9 +73,16 @@ def _devices(asked: str) -> list[str]:
     logging.info("devices: %s", "CPU" if count == 1 else f"{count} virtual CPU devices")
     if count > 1:
         [cpu] = tf.config.list_physical_devices("CPU")
-        tf.config.set_logical_device_configuration(
-            cpu, [tf.config.LogicalDeviceConfiguration()] * count
-        )
+        try:
+            tf.config.set_logical_device_configuration(
+                cpu, [tf.config.LogicalDeviceConfiguration()] * count
+            )
+        except RuntimeError:  # TensorFlow runs already
+            if len(tf.config.list_logical_devices("CPU")) < count:
+                raise UserError(
+                    f"--devices=cpu:{count}: this process began with fewer devices; begin with these, or start "
+                    "another process"
+                ) from None
     return [f"CPU:{i}" for i in range(count)]
 
 

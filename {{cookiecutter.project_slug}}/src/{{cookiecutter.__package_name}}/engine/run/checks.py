@@ -12,17 +12,16 @@ from ..trainable import refuse_unmatched
 from .protocols import Model
 from .variables import network_variables, networks_of, optimizers_of, path
 
-# Updates of these grow with the gradients; the others divide by the scale of the gradients or take their sign.
-_SCALE_DEPENDENT = (keras.optimizers.SGD, keras.optimizers.Ftrl)
+# Its update grows with the gradients; those of the others divide by their scale or take their sign.
+_SCALE_DEPENDENT = keras.optimizers.SGD
 _NAMED = 3  # layers in a message
 
 
-def check(model: Model, *, replicas: int, resumed: bool) -> None:
+def check(model: Model, *, resumed: bool) -> None:
     """Checks the layers of a model and what is done to its gradients.
 
     Args:
         model: to be trained.
-        replicas: on how many devices.
         resumed: whether it was trained before.
 
     Raises:
@@ -36,7 +35,7 @@ def check(model: Model, *, replicas: int, resumed: bool) -> None:
             f"{'; '.join(unsafe[:_NAMED])}{more}: several devices would train another model than one; use "
             "layers.for_replicas(network)"
         )
-        _refuse(problem, warn=resumed and replicas == 1)
+        _refuse(problem, warn=resumed)
     options = model.options
     paths = [path(key) for key, v in network_variables(model).items() if v.trainable]
     refuse_unmatched("--gradient_multipliers", options.gradient_multipliers, paths)
@@ -47,7 +46,8 @@ def check(model: Model, *, replicas: int, resumed: bool) -> None:
                 f"--gradient_multipliers change next to nothing with the optimizer {optimizer.name!r}, whose "
                 "updates do not depend on the scale of gradients; use --learning_rate_multipliers"
             )
-            _refuse(problem, warn=resumed)
+            is_keras = type(optimizer).__module__.partition(".")[0] == keras.__name__
+            _refuse(problem, warn=resumed or not is_keras)
 
 
 def _refuse(problem: str, *, warn: bool) -> None:

@@ -10,9 +10,10 @@ import numpy as np
 import tensorflow as tf
 
 from ...vocab import vocab
+from .. import summaries
 from ..errors import UserError
 from ..metrics import Metric
-from .protocols import Model
+from .protocols import Model, check_features, is_old
 
 Outputs = Callable[..., Any]
 
@@ -27,8 +28,8 @@ def make_evaluate(
         strategy: in whose scope the model was made.
 
     Raises:
-        ValueError: two metrics report a value of the same name; ``evaluate`` raises it.
-        UserError: no metric reports ``loss``, or none ``error``; likewise.
+        UserError: two metrics report a value of the same name, or none reports ``loss`` or ``error``; ``evaluate``
+            raises it.
     """
     outputs, metrics = _outputs_and_metrics(model)
     spec: Any = None
@@ -36,7 +37,8 @@ def make_evaluate(
 
     def replica_sums(batch: dict[str, Any]) -> list[dict[str, tf.Tensor]]:
         features = {name: value for name, value in batch.items() if name != vocab.weight}
-        computed = outputs(**features)
+        with summaries.receiving():  # which nothing reads
+            computed = outputs(**features)
         sums: Any = [metric.sums(computed, batch[vocab.weight]) for metric in metrics]
         sums = tf.nest.map_structure(lambda total: tf.cast(total, tf.float64), sums)
         replica = tf.distribute.get_replica_context()
@@ -52,6 +54,8 @@ def make_evaluate(
         nonlocal spec, compiled
         if spec != batches.element_spec:
             spec = batches.element_spec
+            if not is_old(model):
+                check_features(outputs, spec.keys() - {vocab.weight})
             compiled = tf.function(batch_sums).get_concrete_function(spec)
         totals: Any = None
         for batch in batches:
@@ -61,8 +65,8 @@ def make_evaluate(
         for metric, sums in zip(metrics, totals, strict=True):
             found = metric.results(sums)
             if twice := sorted(found.keys() & results.keys()):
-                raise ValueError(f"two of the model's metrics report {', '.join(twice)}")
-            results |= found
+                raise UserError(f"two of the model's metrics report {', '.join(twice)}")
+            results |= {k: v.item() if isinstance(v, np.generic) else v for k, v in found.items()}
         for name in (vocab.loss, vocab.error):
             if name not in results:
                 raise UserError(
@@ -75,7 +79,7 @@ def make_evaluate(
 
 def _outputs_and_metrics(model: Any) -> tuple[Outputs, Sequence[Metric]]:
     """Returns a model's own, or, of a model of the last release, its ``totals`` and ``figures`` as a metric."""
-    if hasattr(model, "outputs"):
+    if not is_old(model):
         return model.outputs, model.metrics
 
     def sums(batch: Any, weight: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import tensorflow as tf
 
+from ..errors import UserError
 from ..options import OptimizerOptions
 
 if TYPE_CHECKING:
@@ -49,3 +51,25 @@ class Model(Protocol):
     def outputs(self, x: Any, y: Any = None) -> dict[str, tf.Tensor]:
         """Returns what the metrics are computed from, ``[batch, ...]`` each."""
         ...
+
+
+def is_old(model: Any) -> bool:
+    """Returns whether a model has the methods of the last release, ``totals`` and ``figures``."""
+    return hasattr(model, "totals") and not hasattr(model, "metrics")
+
+
+def check_features(method: Callable[..., Any], features: Iterable[str]) -> None:
+    """Checks that a method of the model takes the features of the data by name.
+
+    Raises:
+        UserError: it has no argument of one's name.
+    """
+    arguments = inspect.signature(method).parameters
+    if any(argument.kind is argument.VAR_KEYWORD for argument in arguments.values()):
+        return
+    for feature in features:
+        if feature not in arguments:
+            raise UserError(
+                f"the data has the feature {feature!r}, but the model's {method.__name__} no argument of this name: "
+                "add it, or leave the feature out in data.open_split"
+            )

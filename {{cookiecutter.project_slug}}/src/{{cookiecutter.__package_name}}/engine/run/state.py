@@ -60,6 +60,8 @@ class State:
             rows: ``[steps, names] float32``.
             due: ``[steps] bool``.
         """
+        if set(names) != set(self.sums):  # a curve more or less than before this resume
+            self.sums, self.summed = {}, 0
         sums = np.array([self.sums.get(name, 0.0) for name in names])
         means = []
         for row, is_due in zip(rows.astype(np.float64), due, strict=True):

@@ -1,17 +1,26 @@
 """The compiled function of training: many steps in one call, traced once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
-from ...vocab import vocab
+from ...vocab import per_variable, vocab
 from .. import summaries
 from ..errors import UserError
-from .protocols import Model
+from .protocols import Model, check_features, is_old
+from .variables import variables_of
 
 REDUCED = (vocab.loss, vocab.gradient_norm, vocab.learning_rate)
 """What ``gradients.minimize`` reports of the whole batch; other scalars are averaged over replicas here."""
+
+_OF_THE_ENGINE = {vocab.error, vocab.examples_per_second, vocab.input_wait, vocab.x}
+_CARRIED = (
+    tf.float32,
+    tf.float64,
+    tf.int32,
+    tf.int64,
+)  # by a collective; small numbers fit into float32
 
 
 class Train:
@@ -37,10 +46,13 @@ class Train:
         self._upcoming: Any = None
         self._timed = _has_clock()
         self.names, self.shown = (), {}
+        if not is_old(model):
+            check_features(model.optimize, iterator.element_spec)
         try:
             step = tf.function(self._step).get_concrete_function(iterator.element_spec)
         except UserError as error:  # AutoGraph puts a stack trace before the message
             raise UserError(str(error).rpartition("UserError: ")[2].strip()) from None
+        self._refuse_unsaved(step)
         self._take = tf.function(self._loop(step)).get_concrete_function(
             iterator.element_spec, tf.TensorSpec([], tf.int32)
         )
@@ -57,20 +69,43 @@ class Train:
         first = self._strategy.experimental_local_results
         return first(row)[0], {name: first(value)[0] for name, value in others.items()}
 
+    def _optimize(self, batch: dict[str, Any]) -> Any:
+        if is_old(self._model):
+            return self._model.optimize(batch[vocab.x], batch.get(vocab.y))
+        return self._model.optimize(**batch)
+
     def _replica_step(self, batch: dict[str, Any]) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
         with summaries.receiving() as shown:
-            reported = dict(self._model.optimize(**batch))
-        reported |= {name: value for name, (kind, value) in shown.items() if kind == "scalar"}
-        if vocab.loss not in reported:
+            reported = self._optimize(batch)
+        if not isinstance(reported, Mapping) or vocab.loss not in reported:
             raise UserError(
-                f"the model's optimize returns no {vocab.loss!r}: return that of gradients.minimize"
+                f"the model's optimize returns no {vocab.loss!r}: return what gradients.minimize returns"
             )
-        scalars = {k: tf.cast(v, tf.float32) for k, v in reported.items() if v.shape.rank == 0}
+        own: dict[str, Any] = {
+            n: tf.reduce_mean(v) for n, (kind, v) in shown.items() if kind == "scalar"
+        }
+        for name in own.keys() & reported.keys() | {*own, *reported} & _OF_THE_ENGINE:
+            raise UserError(
+                f"{name!r} is a curve already: give what the model reports another name"
+            )
+        reported = {
+            name: tf.convert_to_tensor(value) for name, value in {**reported, **own}.items()
+        }
+        gradient = per_variable(vocab.gradient, "")
+        scalars = {
+            k: tf.cast(v, tf.float32) for k, v in reported.items() if not k.startswith(gradient)
+        }
+        for name, value in scalars.items():
+            if value.shape.rank:
+                raise UserError(
+                    f"optimize returns {name!r} of the shape {value.shape}: return scalars, and show others with "
+                    "summaries.write"
+                )
         replica = tf.distribute.get_replica_context()
         if replica.num_replicas_in_sync > 1:
-            own = {name: value for name, value in scalars.items() if name not in REDUCED}
-            if own:
-                scalars |= replica.all_reduce(tf.distribute.ReduceOp.MEAN, own)
+            more = {name: value for name, value in scalars.items() if name not in REDUCED}
+            if more:
+                scalars |= replica.all_reduce(tf.distribute.ReduceOp.MEAN, more)
         others = {name: value for name, value in reported.items() if name not in scalars}
         for name, (kind, value) in shown.items():
             if kind != "scalar":
@@ -78,6 +113,21 @@ class Train:
         self.names = (*scalars, *([vocab.input_wait] if self._timed else []))
         self.shown = {name: kind for name, (kind, _) in shown.items() if kind != "scalar"}
         return tf.stack(list(scalars.values())), others
+
+    def _refuse_unsaved(self, step: Any) -> None:
+        """Refuses a step that trains or changes a variable which no checkpoint holds."""
+        local = self._strategy.experimental_local_results
+        saved = {id(p) for v in variables_of(self._model).values() for p in (v, *local(v))}
+        inside = {id(outside): placeholder for outside, placeholder in step.graph.captures}
+        for variable in step.graph.variables:
+            uses = inside[id(variable.handle)].consumers() if id(variable.handle) in inside else []
+            is_changed = any(op.type != "ReadVariableOp" for op in uses)
+            if id(variable) not in saved and (variable.trainable or is_changed):
+                raise UserError(
+                    f"the step depends on the variable {variable.name.partition(':')[0]!r}, which is in no checkpoint: "
+                    "make it a weight of a layer of `network` or `networks`; an optimizer is made by "
+                    "optimizers.prepare, and is `optimizer` or in `optimizers`"
+                )
 
     def _loop(self, step: Any) -> Callable[[Any, tf.Tensor], tuple[Any, tf.Tensor, Any]]:
         iterator, timed, width = self._iterator, self._timed, len(self.names)
@@ -100,13 +150,18 @@ class Train:
 
 def _joined(replica: tf.distribute.ReplicaContext, name: str, value: tf.Tensor) -> tf.Tensor:
     """Returns what all replicas show, in their order; of texts, which no collective carries, the first one's."""
-    if not value.shape.is_fully_defined():
-        raise UserError(f"summaries.write: {name} has the shape {value.shape}; it must be known")
+    if not value.shape.is_fully_defined() or not value.shape.rank:
+        raise UserError(
+            f"summaries.write: {name} has the shape {value.shape}, not a known [n, ...]"
+        )
     replicas = replica.num_replicas_in_sync
     if replicas == 1 or value.dtype == tf.string:
         return value
-    shape = [replicas * value.shape[0], *value.shape[1:]]
-    return tf.ensure_shape(replica.all_gather(value, axis=0), shape)
+    carried = value.dtype if value.dtype in _CARRIED else tf.float32
+    joined = replica.all_gather(tf.cast(value, carried), axis=0)
+    return tf.cast(
+        tf.ensure_shape(joined, [replicas * value.shape[0], *value.shape[1:]]), value.dtype
+    )
 
 
 def _has_clock() -> bool:

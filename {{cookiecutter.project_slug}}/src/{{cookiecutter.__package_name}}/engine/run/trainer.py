@@ -129,7 +129,7 @@ class Trainer:
         self.peers.agree({"step": f"{self.folder} at step {self.first_step}"})
         self.resumed = restored is not None
         self.state = self._resume(restored, data) if restored else State(data)
-        check(model, replicas=strategy.num_replicas_in_sync, resumed=self.resumed)
+        check(model, resumed=self.resumed)
 
         self._evaluate = make_evaluate(model, strategy)
         self._validation = batches.evaluation(validation_split, strategy, batch_size=batch_size)
@@ -271,7 +271,6 @@ class Trainer:
                 at_end=True,
                 everywhere=True,
             ),
-            Action(lambda context: profiler.at(context.step), at_steps=profiler.steps),
             *self._actions,
             Action(
                 lambda context: self.checkpoint(context.step),
@@ -280,6 +279,8 @@ class Trainer:
                 at_end=True,
             ),
         ]
+        if profiler.steps:
+            actions.insert(1, Action(lambda c: profiler.at(c.step), at_steps=profiler.steps))
         if options.summarize_gradients or self._take.shown:
             actions.insert(1, Action(self._show, every_steps=options.summary_every))
         return actions

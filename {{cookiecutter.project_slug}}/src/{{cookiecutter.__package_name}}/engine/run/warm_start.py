@@ -9,12 +9,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 from absl import logging
 
 from ...vocab import vocab
 from ..errors import UserError
-from ..trainable import Networks, known, layers_by_path, some, variables_by_path
+from ..trainable import known, layers_by_path, some, variables_by_path
 from .weights import read_source
 
 
@@ -32,7 +33,9 @@ class Report:
     """Values of the checkpoint that the model has no use for, or that were excluded."""
 
 
-def assign_values(networks: Networks, values: Mapping[str, Any]) -> None:
+def assign_values(
+    networks: Mapping[str, keras.Layer] | keras.Layer, values: Mapping[str, Any]
+) -> None:
     """Sets variables of networks to arrays, by path: ``{"conv_1/kernel": array}``.
 
     Args:
@@ -54,7 +57,7 @@ def assign_values(networks: Networks, values: Mapping[str, Any]) -> None:
 
 
 def warm_start(
-    networks: Networks,
+    networks: Mapping[str, keras.Layer] | keras.Layer,
     source: str,
     *,
     include: Sequence[str] = (),
@@ -125,7 +128,9 @@ def warm_start(
     return report
 
 
-def _by_variable(networks: Networks, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _by_variable(
+    networks: Mapping[str, keras.Layer] | keras.Layer, values: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
     """Returns the values with the path of a variable for each ``<layer>/<i>`` whose layer the model has.
 
     It is the layer with the same name in layers of the same names. Where there is none it is the only one for which one
