@@ -120,8 +120,8 @@ NEW_FLAG = {
     "engine/run/progress.py": [
         ("now - self._logged >= _LOG_SECONDS", "now - self._logged >= self.log_seconds"),
         (
-            "        self._calls = 0\n",
-            "        self._calls = 0\n        self.log_seconds = _LOG_SECONDS\n",
+            "        self._calls = self._examples = 0\n",
+            "        self._calls = self._examples = 0\n        self.log_seconds = _LOG_SECONDS\n",
         ),
     ],
     "engine/run/trainer.py": [

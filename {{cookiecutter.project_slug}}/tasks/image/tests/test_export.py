@@ -148,6 +148,7 @@ def test_the_signature_tells_what_a_client_has_to_know(exported, prepared):
         "global_step": FIRST,
         "checkpoint": "newest",
         "averages": False,
+        "flags": {"class_weights": False, "dropout_rate": 0.3, "seed": 0, "trainable": ""},
         "data": prepared.fingerprint,
     }
 
