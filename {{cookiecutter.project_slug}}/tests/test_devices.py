@@ -17,7 +17,9 @@ FLAGS = (
     *(f"--evaluate_every={STEPS}", f"--checkpoint_every={STEPS}", "--summary_every=10"),
 )
 RATES = {"sgd": 0.05, "momentum": 0.05, "adamw": 0.001}
-MULTIPLIED = "--gradient_multipliers=.*kernel=0.5"  # refused for adamw, whose updates do not depend on it
+MULTIPLIED = (
+    "--gradient_multipliers=.*kernel=0.5"  # refused for adamw, whose updates do not depend on it
+)
 # adamw divides by second moments near zero, which magnifies rounding.
 LARGEST_DIFFERENCE = {"sgd": 1e-5, "momentum": 1e-5, "adamw": 1e-3}
 EVERY = [(optimizer, devices) for optimizer in RATES for devices in ("cpu:2", "cpu:4")]
