@@ -121,7 +121,8 @@ def test_a_run_may_change_from_one_device_to_two_halfway(
         done = run_command(
             "train",
             *(f"--data_dir={data_dir}", f"--model_dir={tmp_path}/run", f"--devices={devices}"),
-            *(*FLAGS, "--optimizer=momentum", "--learning_rate=0.05", f"--train_steps={steps}"),
+            *(*FLAGS, MULTIPLIED, f"--train_steps={steps}"),
+            *("--optimizer=momentum", f"--learning_rate={RATES['momentum']}"),
         )
         assert done.status == 0, done.err
     assert largest_difference(run_of("momentum"), tmp_path / "run") <= 1e-5
