@@ -13,7 +13,11 @@ STEPS = 100
 CLIP_NORM = 0.1
 FLAGS = (
     *(f"--train_steps={STEPS}", "--learning_rate_schedule=constant", "--warmup_steps=10"),
-    *(f"--clip_norm={CLIP_NORM}", "--learning_rate_multipliers=dense.*=0.5", "--weight_decay=0.01"),
+    *(
+        f"--clip_norm={CLIP_NORM}",
+        "--learning_rate_multipliers=.*kernel=0.5",
+        "--weight_decay=0.01",
+    ),
     *(f"--evaluate_every={STEPS}", f"--checkpoint_every={STEPS}", "--summary_every=10"),
 )
 RATES = {"sgd": 0.05, "momentum": 0.05, "adamw": 0.001}
