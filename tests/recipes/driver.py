@@ -85,11 +85,11 @@ class Tried:
 
     def events(self, model_dir: str) -> dict[str, dict[int, Any]]:
         """Returns the summary values of training by tag and step."""
-        import tensorflow as tf
+        from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
 
         found: dict[str, dict[int, Any]] = {}
         for path in sorted(Path(model_dir).glob("train/events*")):
-            for event in tf.compat.v1.train.summary_iterator(str(path)):
+            for event in LegacyEventFileLoader(str(path)).Load():
                 for value in event.summary.value:
                     found.setdefault(value.tag, {})[event.step] = value
         return found
